@@ -19,6 +19,7 @@ static const cli_option options[] = {
     { "fail-over", 0, "SIZE", NULL, "exit with status 1 only when more than SIZE was added, for CI" },
     { "flame", 0, "FILE", NULL,
       "also write a flame graph of both, red where it grew: .svg, .png, .html, .json, or .collapsed" },
+    CLI_FORCE_OPTION,
     { "focus", 0, "GLOB", NULL, "with --flame: only stacks with a matching function or file; repeatable" },
     { "ignore", 0, "GLOB", NULL,
       "with --flame: leave out stacks with a matching function or file; repeatable" },

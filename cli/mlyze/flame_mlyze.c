@@ -12,6 +12,7 @@
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "file to write: .svg, .png, .html, .json, or .collapsed",
       "collapsed stacks on standard output" },
+    CLI_FORCE_OPTION,
     { "focus", 0, "GLOB", NULL,
       "only stacks with a matching function or file; without * the text may be anywhere; repeatable" },
     { "ignore", 0, "GLOB", NULL, "leave out stacks with a matching function or file; repeatable" },
@@ -74,7 +75,7 @@ int flame_write(const cli_args *args, const flame_page *page, const char *path, 
         coffer__fail_no_memory(&err, text.len);
         result = cli_fail(cli_operand(args, 0), &err, NULL);
     } else {
-        result = cli_write_out(path, true, text.data, text.len);
+        result = cli_write_out(path, cli_overwrites(), text.data, text.len);
     }
     coffer__buffer_free(&text);
     return result;
@@ -123,7 +124,7 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
         flame_page page = {
             .tree = tree, .trace = trace, .title = title, .width = (unsigned)width, .lines = opts.lines
         };
-        if (coffer_mlyze_tree_count(tree) < 2)
+        if (coffer_mlyze_tree_count(tree) < 2 && (cli_has(args, "focus") || cli_has(args, "ignore")))
             trace_tell_note(cli_operand(args, 0), "no stack is selected: the graph is empty");
         result = flame_write(args, &page, cli_value(args, "output"), cli_has(args, "json"));
     }

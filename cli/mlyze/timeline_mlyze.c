@@ -14,6 +14,7 @@ enum { NARROWEST_TEXT = 20, BESIDE_THE_PLOT = 32, WIDEST_TEXT = 1000 };
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "file to write: .png, .svg or .csv", "text on standard output" },
+    CLI_FORCE_OPTION,
     { "from", 0, "TIME", NULL, "start of the timeline, such as 20ms or 1.5s", "0s" },
     { "to", 0, "TIME", NULL, "end of the timeline", "the end of the trace" },
     { "points", 'n', "N", NULL, "number of points", "as many as fit; 512 in CSV and JSON" },
@@ -127,7 +128,7 @@ static int show(const timeline_view *view, const timeline_request *request)
             coffer__fail_no_memory(&err, text.len);
             result = cli_fail(view->path, &err, NULL);
         } else {
-            result = cli_write_out(request->output, true, text.data, text.len);
+            result = cli_write_out(request->output, cli_overwrites(), text.data, text.len);
         }
         break;
     case AS_PICTURE:

@@ -3,8 +3,10 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/options.h"
+#include "base/report.h"
 #include "convert/convert.h"
 #include "convert/kinds.h"
+#include "io/inputs.h"
 #include "outside/archives/unpack.h"
 
 #include <string.h>
@@ -64,7 +66,8 @@ static const coffer_conversion conversions[] = {
     { "heaptrack", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_heaptrack },
     { "mldf", "tar", coffer__mldf_export_options, coffer__mldf_to_tar },
     { "mldf", "tfrecord", coffer__mldf_export_options, coffer__mldf_to_tfrecord },
-    { "mldf", "jsonl", coffer__mldf_export_options, coffer__mldf_to_jsonl },
+    { "mldf", "jsonl", coffer__mldf_export_jsonl_options, coffer__mldf_to_jsonl },
+    { "mldf", "csv", coffer__mldf_export_csv_options, coffer__mldf_to_csv },
     { "mldf", "npy", coffer__mldf_export_options, coffer__mldf_to_npy },
     { "mldf", "npz", coffer__mldf_export_options, coffer__mldf_to_npz },
     { "tar", "mldf", coffer__mldf_import_options, coffer__mldf_from_tar },
@@ -285,7 +288,11 @@ coffer_status coffer_convert(coffer_source *in, const char *out_path, const coff
     job.settings = options.settings;
     job.setting_count = options.setting_count;
     job.progress = options.progress;
+    job.notes = options.notes;
+    coffer__inputs_scope scope;
+    coffer__inputs_enter(&scope, in);
     status = conversion->run(&job, err);
+    coffer__inputs_leave(&scope);
     coffer_source_close(unpacked);
-    return status;
+    return !status && job.notes ? coffer__report_status(job.notes, err) : status;
 }

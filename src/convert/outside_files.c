@@ -155,10 +155,9 @@ static coffer_status list_dataset(void *context, hdf5_file *file, const char *na
     coffer_node_add_text(entry, "dtype",
                          dataset->dtype == COFFER_DTYPE_NONE ? NULL : coffer_dtype_name(dataset->dtype));
     coffer_node_add_i64(entry, "dimensions", dataset->dimensions, COFFER_UNIT_NONE);
-    /* The sizes of further dimensions are not known here. */
     coffer_node *shape = coffer_node_add_list(entry, "shape");
-    for (int i = 0; i < dataset->dimensions && dataset->dimensions <= 2; i++)
-        coffer_node_add_u64(shape, NULL, dataset->size[i], COFFER_UNIT_NONE);
+    for (int i = 0; i < dataset->dimensions; i++)
+        coffer_node_add_u64(shape, NULL, dataset->extent[i], COFFER_UNIT_NONE);
     coffer_node_add_bool(entry, "chunked", dataset->is_chunked);
     coffer_node_add_u64(entry, "stored", dataset->stored_bytes, COFFER_UNIT_BYTES);
     return COFFER_OK;

@@ -201,7 +201,7 @@ coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_
 void coffer__mlyze_index_save(const coffer_mlyze *trace, const coffer_mlyze_index_entry *entries,
                               size_t count)
 {
-    coffer__sink_opts opts = { .no_sync = true };
+    coffer__sink_opts opts = { .no_sync = true, .rewrites = true };
     uint8_t bytes[COFFER__MLYZE_INDEX_ENTRY];
     uint8_t header[COFFER__MLYZE_INDEX_HEADER];
     coffer__sink *sink = NULL;
