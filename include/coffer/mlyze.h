@@ -658,11 +658,12 @@ typedef struct coffer_mlyze_writer_opts {
         *extra_json; /* an object whose keys are added to the metadata: command, pid, host …; NULL = none */
     const coffer_limits *limits;
     const coffer_progress *progress; /* used by coffer_mlyze_rewrite */
+    bool drop_extensions;            /* coffer_mlyze_rewrite leaves out extension events */
 } coffer_mlyze_writer_opts;
 
-#define COFFER_MLYZE_WRITER_OPTS_INIT                                                               \
-    {                                                                                               \
-        sizeof(coffer_mlyze_writer_opts), false, 0, false, false, false, false, 0, NULL, NULL, NULL \
+#define COFFER_MLYZE_WRITER_OPTS_INIT                                                                      \
+    {                                                                                                      \
+        sizeof(coffer_mlyze_writer_opts), false, 0, false, false, false, false, 0, NULL, NULL, NULL, false \
     }
 COFFER_API void coffer_mlyze_writer_opts_init(coffer_mlyze_writer_opts *opts, uint32_t struct_size);
 

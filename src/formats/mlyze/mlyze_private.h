@@ -112,6 +112,9 @@ coffer_status coffer__mlyze_diff(coffer_node *out, coffer_source *a, coffer_sour
 coffer_status coffer__mlyze_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                    const coffer_repair_opts *opts, coffer_error *err);
 
+/* coffer_mlyze_rewrite, and the number of extension events that were left out. */
+coffer_status coffer__mlyze_rewrite(uint64_t *dropped, const coffer_mlyze *trace, const char *out_path,
+                                    const coffer_mlyze_writer_opts *opts, coffer_error *err);
 coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const char *out_path,
                                      const coffer_compress_opts *opts, coffer_error *err);
 coffer_status coffer__mlyze_recover_parts(coffer_report *out, const char *path,
