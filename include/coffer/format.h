@@ -207,11 +207,11 @@ typedef struct coffer_compact_opts {
     const coffer_limits *limits;
     const coffer_progress *progress;
     bool allow_damaged; /* copy data whose checksum is wrong, and record that; else COFFER_E_BAD_CHECKSUM */
-    uint64_t keep; /* number of states to keep, of formats with a history; 0 = the newest only */
+    uint64_t keep;      /* number of states to keep, of formats with a history; 0 = the newest only */
 } coffer_compact_opts;
 
-#define COFFER_COMPACT_OPTS_INIT                          \
-    {                                                     \
+#define COFFER_COMPACT_OPTS_INIT                                 \
+    {                                                            \
         sizeof(coffer_compact_opts), false, NULL, NULL, false, 0 \
     }
 
@@ -229,11 +229,12 @@ typedef struct coffer_compress_opts {
     bool overwrite; /* replace out_path if it exists; else COFFER_E_EXISTS */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    bool drop_extensions; /* traces: leave out extension events, which a plain one cannot have */
 } coffer_compress_opts;
 
-#define COFFER_COMPRESS_OPTS_INIT                                 \
-    {                                                             \
-        sizeof(coffer_compress_opts), false, 0, false, NULL, NULL \
+#define COFFER_COMPRESS_OPTS_INIT                                        \
+    {                                                                    \
+        sizeof(coffer_compress_opts), false, 0, false, NULL, NULL, false \
     }
 
 COFFER_API void coffer_compress_opts_init(coffer_compress_opts *opts, uint32_t struct_size);

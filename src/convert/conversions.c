@@ -51,6 +51,7 @@ static const coffer_conversion conversions[] = {
     { "npz", "npy", coffer__tensors_to_array_options, coffer__tensors_to_array },
     { "npz", "csv", coffer__tensors_to_array_options, coffer__tensors_to_array },
     { "npz", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
+    { "mlyze", "mlyze", coffer__mlyze_cut_options, coffer__mlyze_to_mlyze },
     { "mlyze", "collapsed", coffer__mlyze_collapsed_options, coffer__mlyze_to_collapsed },
     { "mlyze", "speedscope", coffer__mlyze_profile_options, coffer__mlyze_to_speedscope },
     { "mlyze", "pprof", coffer__mlyze_profile_options, coffer__mlyze_to_pprof },
