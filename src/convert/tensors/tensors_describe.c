@@ -217,6 +217,7 @@ coffer_status coffer_tensors_list(coffer_node *out, const coffer_tensors *set, c
         if (!options.glob || coffer__glob_match(options.glob, tensor->name, strlen(tensor->name)))
             add_entry(list, tensor, with_file);
     }
+    coffer__node_sort_by_name(out, "entries");
     return coffer_node_status(out, err);
 }
 
@@ -252,7 +253,10 @@ static coffer_status add_name(char ***out, size_t *count, size_t *capacity, cons
     if (status)
         return status;
     (*out)[*count] = coffer__strndup(text, len);
-    return (*out)[(*count)++] ? COFFER_OK : coffer__fail_no_memory(err, len);
+    if (!(*out)[*count])
+        return coffer__fail_no_memory(err, len);
+    ++*count;
+    return COFFER_OK;
 }
 
 /* A value that is not a list of texts was not written by a repair. */

@@ -29,7 +29,10 @@ coffer_status coffer__tensors_files_add(coffer__tensors_files *files, const char
     if (status)
         return status;
     files->names[files->count] = coffer__strdup(name);
-    return files->names[files->count++] ? COFFER_OK : coffer__fail_no_memory(err, strlen(name));
+    if (!files->names[files->count])
+        return coffer__fail_no_memory(err, strlen(name));
+    files->count++;
+    return COFFER_OK;
 }
 
 void coffer__tensors_files_free(coffer__tensors_files *files)
@@ -73,8 +76,8 @@ static coffer_status join(coffer__buffer *path, const char *folder, const char *
 #define MAX_DEPTH 8
 
 /* The files of a folder and, under their relative paths, of its subfolders that are not hidden. */
-static coffer_status list_folder(coffer__tensors_files *out, const char *folder, const char *prefix, int depth,
-                                 coffer_error *err)
+static coffer_status list_folder(coffer__tensors_files *out, const char *folder, const char *prefix,
+                                 int depth, coffer_error *err)
 {
     coffer__buffer path = COFFER__BUFFER_INIT, inner = COFFER__BUFFER_INIT;
     coffer_status status = join(&path, folder, *prefix ? prefix : ".", err);
