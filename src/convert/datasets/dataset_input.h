@@ -33,6 +33,11 @@ static inline bool coffer__dataset_is_audio(uint16_t type)
 {
     return type == COFFER_MLDF_AUDIO || type == COFFER_MLDF_AUDIO_COMPRESSED;
 }
+/* The type that elements of an array are stored as: the format has none for booleans. */
+static inline coffer_dtype coffer__dataset_stored_dtype(coffer_dtype dtype)
+{
+    return dtype == COFFER_DTYPE_BOOL ? COFFER_DTYPE_U8 : dtype;
+}
 /* Types with an array descriptor. */
 bool coffer__dataset_is_array(uint16_t type);
 
@@ -85,6 +90,7 @@ typedef struct coffer__dataset_input {
     uint64_t count;           /* of samples */
     uint64_t class_count;     /* 0: without classes */
     const char *kept_as_text; /* a field that names files which are not read in; NULL = none */
+    const char *note;         /* a change that all samples have in common; NULL = none */
     bool shares_payloads;     /* the same bytes come again and again */
     coffer__digest *seen; /* of what the samples come from: an interrupted pack of another input is refused */
     /* The next sample, in order: values are absent before. *more is false after the last. */
