@@ -24,6 +24,6 @@ cp a.mldf c.mldf
 coffer set c.mldf 0.score=7.5
 coffer set c.mldf 0.score=0.5
 coffer diff a.mldf c.mldf
-coffer diff a.mldf c.mldf --header | grep -E 'same|header' | cut -c 1-40
+coffer diff a.mldf c.mldf --header | grep -E 'same|header' | cut -c 1-35
 coffer diff a.mldf c.mldf --align nothing
 echo "exit $?"

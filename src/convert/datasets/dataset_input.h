@@ -73,6 +73,10 @@ typedef struct coffer__dataset_sample {
 
 /* ---- Inputs ---- */
 
+/* Inputs with fewer bytes become sets with small pages: 2 MiB of padding would be much for them. */
+#define COFFER__DATASET_LARGE ((uint64_t)64 << 20)
+#define COFFER__DATASET_SMALL_PAGE 4096
+
 /* Something of the input that is not packed. */
 typedef struct coffer__left_out {
     const char *name, *text;
@@ -90,6 +94,7 @@ typedef struct coffer__dataset_input {
     uint64_t count;           /* of samples */
     uint64_t class_count;     /* 0: without classes */
     const char *kept_as_text; /* a field that names files which are not read in; NULL = none */
+    uint64_t bytes;           /* about how many the samples have; 0 = unknown */
     const char *note;         /* a change that all samples have in common; NULL = none */
     bool shares_payloads;     /* the same bytes come again and again */
     coffer__digest *seen; /* of what the samples come from: an interrupted pack of another input is refused */

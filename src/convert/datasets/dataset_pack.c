@@ -83,6 +83,7 @@ static void fingerprint(const pack *work)
         uint64_t facts[] = { (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
                              (uint64_t)st.st_mtim.tv_nsec };
         coffer__digest_add(work->input->seen, facts, sizeof facts);
+        work->input->bytes += (uint64_t)st.st_size;
     }
 }
 

@@ -85,6 +85,7 @@ static coffer_status import(const coffer__convert_job *job, coffer__dataset_inpu
     coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
     uint8_t room[COFFER_MLDF_KEY_SIZE];
     coffer_node *account = NULL;
+    input->bytes = coffer_source_size(job->in);
     coffer_status status = take_settings(&opts, &write, room, job, err);
     if (!status)
         status = coffer_node_new(&account, err);
