@@ -212,6 +212,17 @@ static void print_left_out(const coffer_node *list, uint64_t skipped)
         printf("    … and %" PRIu64 " more (--json lists all)\n", skipped - shown);
 }
 
+static void print_changed(const coffer_node *changed)
+{
+    size_t len;
+    const char *name = changed ? coffer_node_get_text(changed, &len) : NULL;
+    if (!name)
+        return;
+    printf("  %snote%s     ", term_on(stdout, TERM_YELLOW), term_off(stdout));
+    term_print_text(stdout, name, len, 0);
+    puts(" has changed since the interruption: it and what follows was packed again");
+}
+
 /* "  left out 5 of 17 files" */
 static void print_account(const coffer_node *packed)
 {
@@ -251,6 +262,7 @@ static void print_text(const coffer_node *root, const coffer_node *packed)
     uint64_t classes = coffer_node_get_u64(coffer_node_find(packed, "classes"));
     term_text count;
     mldf_print_set(root);
+    print_changed(coffer_node_find(packed, "changed_since"));
     if (classes)
         printf("  classes  %s\n", term_count(count, classes));
     if (resumed)
@@ -287,6 +299,9 @@ static void add_rest(coffer_node *root, const coffer_node *packed)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         coffer_node_add_u64(root, names[i], coffer_node_get_u64(coffer_node_find(packed, names[i])),
                             COFFER_UNIT_NONE);
+    const coffer_node *changed = coffer_node_find(packed, "changed_since");
+    if (changed)
+        coffer_node_add_text(root, "changed_since", coffer_node_get_text(changed, NULL));
     coffer_node_add_text(root, "unit", coffer_node_get_text(coffer_node_find(packed, "unit"), NULL));
     coffer_node_add_bool(root, "complete", coffer_node_get_bool(coffer_node_find(packed, "complete")));
     const coffer_node *kept = coffer_node_find(packed, "kept_as_text");

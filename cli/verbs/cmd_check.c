@@ -31,6 +31,8 @@ static int print_as_json(const char *path, const char *kind, const coffer_report
     coffer_node_add_text(root, "file", path);
     coffer_node_add_text(root, "format", kind);
     coffer_node_add_bool(root, "ok", is_ok(report));
+    if (coffer_report_limits(report))
+        coffer_node_add_text(root, "not_verified", coffer_report_limits(report));
     cli_add_findings(root, report);
     int status = cli_print_json(stdout, root);
     coffer_node_free(root);
@@ -44,8 +46,10 @@ static void print_for_people(const char *path, const char *kind, const coffer_re
     term_print_text(stdout, path, strlen(path), 0);
     printf(": %s, ", kind ? kind : "format not recognized");
     cli_count_findings(count, report);
+    const char *limits = coffer_report_limits(report);
     if (ok)
-        printf("%sok%s%s%s\n", term_on(stdout, TERM_GREEN), term_off(stdout), *count ? ", " : "", count);
+        printf("%sok%s%s%s%s%s%s\n", term_on(stdout, TERM_GREEN), term_off(stdout), limits ? " (" : "",
+               limits ? limits : "", limits ? ")" : "", *count ? ", " : "", count);
     else
         printf("%s%s%s\n", term_on(stdout, TERM_RED), count, term_off(stdout));
     cli_print_findings(stdout, report);
@@ -170,7 +174,7 @@ static const cli_option options[] = {
     { "strict", 0, NULL, NULL, "warnings count as findings in the exit status" },
     { "max", 'n', "N", NULL, "number of findings to report for each file", "1000" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
-    { "json", 0, NULL, NULL, "one line of JSON per file: file, format, ok, findings" },
+    { "json", 0, NULL, NULL, "one line of JSON per file: file, format, ok, not_verified, findings" },
     CLI_KEY_OPTION,
     { 0 },
 };
@@ -180,10 +184,13 @@ const cli_verb cli_verb_check = {
     .usage = "FILE…",
     .summary = "find what is wrong with a file",
     .group = CLI_GROUP_VERIFY,
-    .description = "Checks the structure of each file, and with --full every byte of it. A finding has a "
-                   "severity (error, warning, "
-                   "note), a code, the place in the file and a line that says what is wrong there.\n"
-                   "The exit status is 1 when a file has an error, and 3 when one could not be read.",
+    .description =
+        "Checks the structure of each file, and with --full every byte of it. A finding has a "
+        "severity (error, warning, "
+        "note), a code, the place in the file and a line that says what is wrong there.\n"
+        "After \"ok\" it says what could not be verified: the payloads without --full, or those of a "
+        "format without checksums.\n"
+        "The exit status is 1 when a file has an error, and 3 when one could not be read.",
     .examples =
         "  coffer check scan.mscan\n"
         "  coffer check --full *.mscan              # every record, several files\n"

@@ -5,6 +5,7 @@
 #include "convert/datasets/dataset_columns.h"
 #include "convert/datasets/dataset_input.h"
 #include "io/file.h"
+#include "io/inputs.h"
 #include "io/os.h"
 #include "outside/archives/folder_walk.h"
 
@@ -42,7 +43,10 @@ static coffer_status open_file(int *fd, const folder_input *input, const coffer_
     do {
         *fd = coffer__os_open_at(input->folders[file->root], file->path, flags);
     } while (*fd < 0 && errno == EINTR);
-    return *fd < 0 ? coffer__fail_errno(err, "cannot open", errno) : COFFER_OK;
+    if (*fd < 0)
+        return coffer__fail_errno(err, "cannot open", errno);
+    coffer__inputs_note(*fd);
+    return COFFER_OK;
 }
 
 /* ---- Fields ---- */
@@ -247,7 +251,8 @@ static coffer_status folder_load(coffer__dataset_sample *sample, const coffer__d
     int fd = -1;
     coffer_status status = open_file(&fd, input, file, err);
     if (!status)
-        status = coffer__folder_read_file(&value->own, fd, input->limits.memory_bytes, file->path, err);
+        status =
+            coffer__dataset_read_file(&value->own, sample, fd, input->limits.memory_bytes, file->path, err);
     coffer__file_close(fd);
     value->form = COFFER__DATASET_FILE;
     value->bytes = value->own.data;

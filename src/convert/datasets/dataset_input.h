@@ -69,6 +69,8 @@ typedef struct coffer__dataset_sample {
     coffer__buffer name;           /* what messages call it: a path, a member, a line */
     coffer_error failure;          /* of loading it */
     coffer__dataset_value *values; /* one for each field */
+    coffer_mldf_origin origin;     /* of the files that were read for it */
+    bool only_examine;             /* files are examined for the origin, but not read */
 } coffer__dataset_sample;
 
 /* ---- Inputs ---- */
@@ -163,6 +165,26 @@ coffer_status coffer__dataset_open_tfrecord(coffer__dataset_input **out, coffer_
                                             const coffer_limits *limits, coffer_error *err);
 coffer_status coffer__dataset_open_beton(coffer__dataset_input **out, coffer_source *src,
                                          const coffer_limits *limits, coffer_error *err);
+
+/* ---- Origins (dataset_origin.c) ---- */
+
+/* Reads a file of a sample, and notes its size, time and hash. */
+coffer_status coffer__dataset_read_file(coffer__buffer *out, coffer__dataset_sample *sample, int fd,
+                                        uint64_t limit, const char *path, coffer_error *err);
+
+/* Comparing the files of an interrupted pack with those of the input. */
+typedef struct coffer__dataset_resume {
+    coffer__dataset_input *input;   /* at its beginning; it has to be rewound afterwards */
+    coffer__dataset_sample *sample; /* to work with */
+    uint64_t index;                 /* of the next sample */
+    bool changed;                   /* a file has changed; sample->name says which sample */
+} coffer__dataset_resume;
+
+#define COFFER__DATASET_EXAMINED_MAX 64 /* fields; a sample with more of them is read at once */
+
+/* A coffer_mldf_resume_check. context : a coffer__dataset_resume. */
+coffer_status coffer__dataset_unchanged(bool *same, void *context, uint64_t mark,
+                                        const coffer_mldf_origin *origin, coffer_error *err);
 
 /* ---- Taking files apart ---- */
 

@@ -141,7 +141,8 @@ coffer_status coffer__manifest_load(coffer__dataset_sample *sample, const coffer
             return coffer__fail_no_memory(err, value->size);
         status = coffer__folder_open_inside(&fd, manifest->folder, path, err);
         if (!status)
-            status = coffer__folder_read_file(&value->own, fd, manifest->limits.memory_bytes, path, err);
+            status =
+                coffer__dataset_read_file(&value->own, sample, fd, manifest->limits.memory_bytes, path, err);
         value->is_path = false;
         value->bytes = value->own.data;
         value->size = value->own.len;

@@ -365,7 +365,7 @@ coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size
         status = expect_all(&work, err);
     }
     if (!status) {
-        status = coffer__dataset_write(out, work.input, out_path, &work.opts, true, err);
+        status = coffer__dataset_write(out, work.input, out_path, &work.opts, !work.write.no_partial, err);
     }
     if (!status)
         status = intact(&work, err);

@@ -129,6 +129,7 @@ static void clear_sample(coffer__dataset_sample *sample, size_t fields)
         value->own.failed = false;
     }
     sample->name.len = 0;
+    sample->origin = (coffer_mldf_origin)COFFER_MLDF_ORIGIN_INIT;
 }
 
 static size_t sample_bytes(const coffer__dataset_sample *sample, size_t fields)
@@ -238,7 +239,9 @@ static coffer_status write_batch(void *context, size_t slot, coffer_error *err)
                 return fail_sample(work, sample, &sample->failure, err);
         }
         coffer_mldf_writer_set_mark(work->writer, sample->index + 1);
-        status = coffer_mldf_writer_end_sample(work->writer, err);
+        status = coffer_mldf_writer_set_origin(work->writer, &sample->origin, err);
+        if (!status)
+            status = coffer_mldf_writer_end_sample(work->writer, err);
         if (status)
             return status;
         work->account.packed += sample->units;
@@ -313,6 +316,26 @@ static void make_tag(char tag[COFFER__DIGEST_HEX + 1], const coffer__dataset_inp
     coffer__digest_hex(tag, input->seen);
 }
 
+/* Samples from the first one on whose files have changed are packed again. */
+static coffer_status resume_writer(packing *work, const char *out_path, coffer_mldf_writer_opts *opts,
+                                   coffer_error *err)
+{
+    const coffer__dataset_schema *schema = &work->input->schema;
+    coffer__dataset_resume resume = { .input = work->input, .sample = &work->batches[0].samples[0] };
+    opts->resume_check = coffer__dataset_unchanged;
+    opts->resume_context = &resume;
+    coffer_status status =
+        coffer_mldf_writer_resume(&work->writer, out_path, schema->fields, schema->count, opts, err);
+    work->resumed = status ? 0 : coffer_mldf_writer_sample(work->writer);
+    if (resume.changed && work->out)
+        coffer_node_add_text_len(work->out, "changed_since", (const char *)resume.sample->name.data,
+                                 resume.sample->name.len);
+    if (status && status != COFFER_E_NOT_FOUND)
+        return status;
+    coffer_status rewound = resume.index > 0 ? work->input->rewind(work->input, err) : COFFER_OK;
+    return rewound ? rewound : status;
+}
+
 static coffer_status open_writer(packing *work, const char *out_path, bool resumable, coffer_error *err)
 {
     coffer__dataset_schema *schema = &work->input->schema;
@@ -326,12 +349,9 @@ static coffer_status open_writer(packing *work, const char *out_path, bool resum
         opts.page_size = COFFER__DATASET_SMALL_PAGE;
     opts.dedup = opts.dedup || (work->input->shares_payloads && !work->opts->encrypt);
     if (resumable && work->opts->resume) {
-        coffer_status status =
-            coffer_mldf_writer_resume(&work->writer, out_path, schema->fields, schema->count, &opts, err);
-        if (status != COFFER_E_NOT_FOUND) {
-            work->resumed = status ? 0 : coffer_mldf_writer_sample(work->writer);
+        coffer_status status = resume_writer(work, out_path, &opts, err);
+        if (status != COFFER_E_NOT_FOUND)
             return status;
-        }
     }
     return coffer_mldf_writer_create(&work->writer, out_path, schema->fields, schema->count, &opts, err);
 }

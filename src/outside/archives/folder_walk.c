@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"
+#include "io/inputs.h"
 #include "io/os.h"
 
 #include <dirent.h>
@@ -216,8 +217,10 @@ static coffer_status open_part(int *fd, int folder, const char *part, bool last,
     do {
         *fd = coffer__os_open_at(folder, part, flags);
     } while (*fd < 0 && errno == EINTR);
-    if (*fd >= 0)
+    if (*fd >= 0) {
+        coffer__inputs_note(*fd);
         return COFFER_OK;
+    }
     if (errno == ELOOP || (!last && errno == ENOTDIR))
         return fail_unsafe(path, "passes a symbolic link", err);
     if (errno == ENOENT)
