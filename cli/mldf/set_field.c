@@ -31,8 +31,8 @@ typedef struct named {
 typedef struct field_job {
     const cli_args *args;
     const coffer_mldf *set;
-    const char *path; /* of the values */
-    size_t field, key;  /* key : field that names samples; SIZE_MAX = by number or in order */
+    const char *path;  /* of the values */
+    size_t field, key; /* key : field that names samples; SIZE_MAX = by number or in order */
     coffer_source *src;
     coffer__arena texts;
     new_value *values;
@@ -85,8 +85,8 @@ static int find_sample(uint64_t *out, const field_job *job, const char *text, si
         const char *end = text;
         uint64_t number = 0;
         if (!cli_read_digits(&number, &end) || end != text + len || number >= samples)
-            return cli_usage(job->args, "%s: line %" PRIu64 ": '%.*s' is not a sample; there are %" PRIu64, job->path,
-                             line, (int)(len < 60 ? len : 60), text, samples);
+            return cli_usage(job->args, "%s: line %" PRIu64 ": '%.*s' is not a sample; there are %" PRIu64,
+                             job->path, line, (int)(len < 60 ? len : 60), text, samples);
         *out = number;
         return CLI_OK;
     }
@@ -103,8 +103,10 @@ static int find_sample(uint64_t *out, const field_job *job, const char *text, si
         return cli_usage(job->args, "%s: line %" PRIu64 ": no sample has the %s '%.*s'", job->path, line,
                          coffer_mldf_field_at(job->set, job->key)->name, (int)(len < 60 ? len : 60), text);
     if (low + 1 < samples && job->names[low + 1].hash == hash)
-        return cli_usage(job->args, "%s: line %" PRIu64 ": several samples have the %s '%.*s'; name samples by number in a "
-                                    "column \"sample\"",
+        return cli_usage(job->args,
+                         "%s: line %" PRIu64
+                         ": several samples have the %s '%.*s'; name samples by number in a "
+                         "column \"sample\"",
                          job->path, line, coffer_mldf_field_at(job->set, job->key)->name,
                          (int)(len < 60 ? len : 60), text);
     *out = job->names[low].sample;
@@ -139,8 +141,8 @@ static bool is_cell(const coffer__csv_field *cell, const char *text)
     return cell->len == strlen(text) && memcmp(cell->text, text, cell->len) == 0;
 }
 
-/* The column of the values has the name of the field. Samples are named by a column "sample" with numbers, or by
- * one with the name of a text field, such as path. */
+/* The column of the values has the name of the field. Samples are named by a column "sample" with numbers, or
+ * by one with the name of a text field, such as path. */
 static int read_header(columns *out, field_job *job, const coffer__csv_row *row)
 {
     const char *field = coffer_mldf_field_at(job->set, job->field)->name;
@@ -191,7 +193,9 @@ static int read_csv(field_job *job, bool *in_order)
     coffer_status status = coffer__csv_open(&reader, job->src, &limits, &err);
     if (!status)
         status = coffer__csv_next(&row, reader, &err);
-    int result = status ? CLI_OK : row ? read_header(&where, job, row) : cli_usage(job->args, "%s is empty", job->path);
+    int result = status ? CLI_OK
+                 : row  ? read_header(&where, job, row)
+                        : cli_usage(job->args, "%s is empty", job->path);
     while (!status && !result) {
         status = coffer__csv_next(&row, reader, &err);
         if (status || !row)
@@ -227,7 +231,8 @@ static int read_jsonl(field_job *job, bool *in_order)
         *in_order = *in_order && !number;
         if (!value)
             result = cli_usage(job->args, "%s: line %" PRIu64 " has no \"%s\"", job->path, line, field);
-        else if (number && (!coffer__json_u64(&sample, number) || sample >= coffer_mldf_sample_count(job->set)))
+        else if (number &&
+                 (!coffer__json_u64(&sample, number) || sample >= coffer_mldf_sample_count(job->set)))
             result = cli_usage(job->args, "%s: line %" PRIu64 ": no such sample", job->path, line);
         else if (value->kind == COFFER__JSON_NULL)
             result = add_value(job, sample, NULL, 0, line);
@@ -286,7 +291,8 @@ static int read_values(field_job *job)
     uint64_t samples = coffer_mldf_sample_count(job->set);
     if (!result && in_order && job->count != samples)
         result = cli_usage(job->args,
-                           "%s has %zu values, the set has %" PRIu64 " samples; a column \"sample\" or \"path\" says "
+                           "%s has %zu values, the set has %" PRIu64
+                           " samples; a column \"sample\" or \"path\" says "
                            "which samples they are for",
                            job->path, job->count, samples);
     return result;
@@ -315,10 +321,12 @@ static int check_values(field_job *job)
     qsort(job->values, job->count, sizeof *job->values, compare_values);
     for (size_t i = 0; i < job->count; i++) {
         if (i && job->values[i].sample == job->values[i - 1].sample)
-            return cli_usage(job->args, "%s: sample %" PRIu64 " gets two values, in lines %" PRIu64 " and %" PRIu64,
+            return cli_usage(job->args,
+                             "%s: sample %" PRIu64 " gets two values, in lines %" PRIu64 " and %" PRIu64,
                              job->path, job->values[i].sample, job->values[i - 1].line, job->values[i].line);
         if (!job->values[i].text && !optional)
-            return cli_usage(job->args, "%s: line %" PRIu64 ": no value, and those of \"%s\" may not be absent",
+            return cli_usage(job->args,
+                             "%s: line %" PRIu64 ": no value, and those of \"%s\" may not be absent",
                              job->path, job->values[i].line, field->name);
     }
     return CLI_OK;
@@ -364,8 +372,8 @@ static int commit(field_job *job, const cli_key *key)
     sample_input_init(&job->input);
     cli_hold_signals();
     if (!status)
-        status = coffer_mldf_update_replace(cli_operand(job->args, 0), samples, fields, job->count, fill, job, &opts,
-                                            &err);
+        status = coffer_mldf_update_replace(cli_operand(job->args, 0), samples, fields, job->count, fill, job,
+                                            &opts, &err);
     if (status)
         cli_release_signals();
     else
@@ -376,8 +384,8 @@ static int commit(field_job *job, const cli_key *key)
     if (!status)
         return report(job);
     if (job->wrong)
-        return cli_usage(job->args, "%s: line %" PRIu64 ": %s; nothing was changed", job->path, job->wrong->line,
-                         err.text);
+        return cli_usage(job->args, "%s: line %" PRIu64 ": %s; nothing was changed", job->path,
+                         job->wrong->line, err.text);
     return mldf_fail(cli_operand(job->args, 0), &err);
 }
 
@@ -392,8 +400,8 @@ int mldf_set_field(const cli_args *args, const coffer_mldf *set, const cli_key *
     if (result)
         return result;
     const coffer_mldf_field *field = coffer_mldf_field_at(set, job.field);
-    if (field->type != COFFER_MLDF_INT && field->type != COFFER_MLDF_FLOAT && field->type != COFFER_MLDF_TEXT &&
-        field->type != COFFER_MLDF_JSON)
+    if (field->type != COFFER_MLDF_INT && field->type != COFFER_MLDF_FLOAT &&
+        field->type != COFFER_MLDF_TEXT && field->type != COFFER_MLDF_JSON)
         return cli_usage(args, "--field sets numbers, texts and JSON; SAMPLE.%s=@FILE sets a single value",
                          field->name);
     result = read_values(&job);

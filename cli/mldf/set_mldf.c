@@ -17,7 +17,8 @@ static const cli_option options[] = {
       "add a field after the others: score:float, caption:text, thumb:image-jpeg; text? may be absent" },
     { "field", 0, "NAME", NULL, "set this field of many samples to the values of --values" },
     { "values", 0, "FILE", NULL,
-      "values of the field: an .npy array, one line of JSON per sample (null = absent), or with --field a .csv "
+      "values of the field: an .npy array, one line of JSON per sample (null = absent), or with --field a "
+      ".csv "
       "table whose columns are the field and, for values in another order, \"sample\" or \"path\"" },
     { "zstd", 0, NULL, NULL, "with --add-field: compress its values" },
     { "encrypt", 0, NULL, NULL, "with --add-field: encrypt its values with the key" },
@@ -193,7 +194,8 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     if (cli_has(args, "field"))
         return mldf_set_field(args, set, key);
     if (cli_has(args, "values") || cli_has(args, "zstd") || cli_has(args, "encrypt"))
-        return cli_usage(args, "--values belongs to --field or --add-field; --zstd and --encrypt to --add-field");
+        return cli_usage(args,
+                         "--values belongs to --field or --add-field; --zstd and --encrypt to --add-field");
     for (cli_place place = { 0, 0 }; cli_next_word(&word, &place, args);)
         words++;
     job.changes = coffer__alloc_array(words + 1, sizeof *job.changes);

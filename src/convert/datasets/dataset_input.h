@@ -128,6 +128,10 @@ static inline void coffer__dataset_input_close(coffer__dataset_input *input)
 coffer_status coffer__dataset_value_copy(coffer__dataset_value *value, const void *bytes, size_t size,
                                          coffer_error *err);
 
+/* Wraps the input in one that has a field "label" with numbers for the texts of a column. */
+coffer_status coffer__dataset_number_labels(coffer__dataset_input **input, const char *column,
+                                            coffer_error *err);
+
 /* A kind of files in a folder. */
 typedef struct coffer__file_kind {
     coffer_dataset_kind kind;

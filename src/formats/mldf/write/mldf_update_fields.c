@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "formats/mldf/write/mldf_write.h"
+#include "io/inputs.h"
 
 #include <string.h>
 
@@ -92,8 +93,10 @@ static coffer_status apply(const char *path, const field_change *change, const c
         status = coffer_mldf_open(&set, coffer__update_source(update), &open, err);
     if (!status)
         status = check_change(change, set, err);
-    if (!status)
+    if (!status) {
+        coffer__inputs_allow(path); /* it is rewritten in place */
         status = rewrite(path, set, change, &options, err);
+    }
     coffer_mldf_close(set);
     coffer__update_close(update);
     return status;
