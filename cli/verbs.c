@@ -142,14 +142,27 @@ static const cli_verb head = {
 
 static const cli_verb delete_verb = {
     .name = "delete",
-    .usage = "FILE SAMPLE…",
-    .summary = "remove samples from a set",
+    .usage = "FILE [SAMPLE…]",
+    .summary = "remove samples or fields from a set",
     .description =
         "SAMPLE is a number, from 0, or a range such as 7..9 (9 is not included). The samples after the "
         "removed ones get new numbers. The file is changed in place, under a rollback journal: after a crash "
-        "it is unchanged, or all of them are removed. Their bytes stay until 'coffer compact'.",
-    .min_operands = 2,
+        "it is unchanged, or all of them are removed. Their bytes stay until 'coffer compact'. A set without "
+        "a "
+        "field is written again and replaces the file.",
+    .min_operands = 1,
     .max_operands = SIZE_MAX,
+    .group = CLI_GROUP_SETS,
+};
+
+static const cli_verb rename_verb = {
+    .name = "rename",
+    .usage = "FILE OLD=NEW",
+    .summary = "give a field of a set another name",
+    .description = "The set is written again and replaces the file: after a crash it has the old name or the "
+                   "new one.",
+    .min_operands = 2,
+    .max_operands = 2,
     .group = CLI_GROUP_SETS,
 };
 
@@ -173,7 +186,8 @@ static const cli_verb split = {
     .summary = "divide the samples of a set among several files",
     .description =
         "Writes every sample to exactly one of the new files, NAME-PART.EXT, next to FILE or in the folder "
-        "that -o names. FILE is not changed. When one of them cannot be written, none is left.",
+        "that -o names. FILE is not changed. When one of them cannot be written, or the command is "
+        "interrupted, none is left.",
     .min_operands = 1,
     .max_operands = 1,
     .group = CLI_GROUP_SETS,
@@ -295,6 +309,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_quantize,
     &head,
     &delete_verb,
+    &rename_verb,
     &concat,
     &split,
     &order,
