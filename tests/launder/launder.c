@@ -6,7 +6,7 @@
  *   test_launder FORMAT LIST [all]
  *
  * LIST names the cases that are known to fail, a line each with the defect: "compact X3". One that is listed
- * and does not fail is an error too, so the list can only shrink. "check" stands for the changed bits that
+ * and does not fail is an error too, so the list can only shrink. "check" means the changed bits that
  * check does not find. Without "all", every verb sees a sample of the changes, always the same one. */
 #include "launder.h"
 
@@ -53,7 +53,7 @@ typedef struct folder {
     size_t count;
 } folder;
 
-/* What a command did. */
+/* Exit status and files of a command. */
 typedef struct outcome {
     int status; /* exit status, or 128 + signal */
     folder files;
@@ -312,7 +312,7 @@ static bool says_damaged(const blob *text)
     return false;
 }
 
-/* What is wrong with the outcome of a verb on a damaged file; NULL when nothing is. */
+/* Describes the fault in the outcome of a verb on a damaged file, or NULL. */
 static const char *find_fault(const launder *test, const outcome *expected, const outcome *found,
                               const blob *damaged)
 {

@@ -64,9 +64,10 @@ static void load_model_name(loader *load)
     if (is_kind(name, COFFER__JSON_STRING)) {
         load->out->model_name = name->as.string;
         load->out->model_name_len = name->string_len;
-    } else if (name && load->report) {
-        coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
-                           "model_name is %s, not a string", kind_name(name));
+    } else if (load->report) {
+        coffer__report_add(load->report, name ? COFFER_E_BAD_VALUE : COFFER_E_MISSING,
+                           name ? COFFER_WARNING : COFFER_NOTE, load->base, "model_name is %s%s",
+                           kind_name(name), name ? ", not a string" : "");
     }
 }
 
@@ -116,6 +117,9 @@ static coffer_status load_sequence(loader *load, const coffer__json_value *value
         return refuse(load, COFFER_E_BAD_VALUE,
                       "num_tokens %" PRIu64 " of sequence %" PRIu64 " takes the total past 64 bits",
                       sequence.num_tokens, position);
+    if (source && source->kind != COFFER__JSON_STRING && source->kind != COFFER__JSON_NULL && load->report)
+        coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
+                           "source of sequence %" PRIu64 " is %s, not a string", position, kind_name(source));
     if (is_kind(source, COFFER__JSON_STRING)) {
         sequence.source = source->as.string;
         sequence.source_len = source->string_len;
@@ -160,13 +164,21 @@ static coffer_status report_duplicates(loader *load)
 static coffer_status check_sequence_ids(loader *load)
 {
     const coffer__mscan_metadata *out = load->out;
-    uint64_t backward = 0, flat = 0, first = 0;
+    uint64_t backward = 0, flat = 0, first = 0, gaps = 0, first_gap = 0;
     for (size_t i = 1; i < out->sequence_count; i++) {
         uint64_t before = out->sequences[i - 1].sequence_id, here = out->sequences[i].sequence_id;
         if (here < before && backward++ == 0)
             first = i;
         flat += here == before;
+        if (here > before && here - before > 1 && gaps++ == 0)
+            first_gap = i;
     }
+    if (gaps > 0)
+        coffer__report_add(load->report, COFFER_E_INCONSISTENT, COFFER_NOTE, load->base,
+                           "sequence_id %" PRIu64 " follows %" PRIu64
+                           ": the ids between are missing (%" PRIu64 " gaps in all)",
+                           out->sequences[first_gap].sequence_id, out->sequences[first_gap - 1].sequence_id,
+                           gaps);
     if (backward > 0)
         coffer__report_add(load->report, COFFER_E_NOT_SORTED, COFFER_ERROR, load->base,
                            "sequence_id %" PRIu64 " comes after %" PRIu64 " (%" PRIu64

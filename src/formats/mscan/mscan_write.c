@@ -190,10 +190,11 @@ static coffer_status check_text(const char *what, const char *text, size_t len, 
 coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *writer, const char *name,
                                             coffer_error *err)
 {
-    coffer_status status;
     uint32_t found;
-    if ((status = coffer__sticky_check(&writer->sticky, err)) ||
-        (status = check_text("parameter name", name, strlen(name), err)))
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (!status)
+        status = check_text("parameter name", name, strlen(name), err);
+    if (status)
         return status;
     found = coffer__id_names_find(&writer->names, name, strlen(name));
     if (found == COFFER__MSCAN_PARAM_IDS) {
@@ -213,9 +214,10 @@ coffer_status coffer_mscan_writer_add_param_id(coffer_mscan_writer *writer, uint
                                                coffer_error *err)
 {
     const coffer__id_name *old = &writer->names.by_id[id];
-    coffer_status status;
-    if ((status = coffer__sticky_check(&writer->sticky, err)) ||
-        (status = check_text("parameter name", name, strlen(name), err)))
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (!status)
+        status = check_text("parameter name", name, strlen(name), err);
+    if (status)
         return status;
     if (!old->text)
         return coffer__id_names_add(&writer->names, id, name, strlen(name), err);
@@ -266,8 +268,11 @@ coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer
     if (writer->base.sequence_count > 0 && writer->next_sequence_id == 0)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "the last sequence_id is 2^64 - 1: none is left for another");
-    if ((source && (status = check_text("source", source, source_len, err))) ||
-        (status = add_sequence(writer, source, source_len, err)))
+    if (source)
+        status = check_text("source", source, source_len, err);
+    if (!status)
+        status = add_sequence(writer, source, source_len, err);
+    if (status)
         return status;
     writer->in_sequence = true;
     writer->tokens_in_sequence = 0;
@@ -506,11 +511,19 @@ static coffer_status commit_new(coffer_mscan_writer *writer, coffer__buffer *jso
         status = patch_front(writer, json, err);
     else
         status = move_records(writer, json, area, err);
+    if (!status && writer->locks)
+        status = coffer__sink_lock(writer->sink, err);
     if (status)
         return status;
     sink = writer->sink;
     writer->sink = NULL; /* commit frees it */
-    return coffer__sink_commit(sink, err);
+    if (!writer->locks)
+        return coffer__sink_commit(sink, err);
+    int fd = -1;
+    status = coffer__sink_commit_open(sink, &fd, err);
+    if (fd >= 0)
+        coffer__os_close(fd);
+    return status;
 }
 
 coffer_status coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_error *err)

@@ -29,6 +29,7 @@ struct coffer_mscan_writer {
     uint64_t reserve;           /* room the caller asked for, 0 = default */
 
     /* A new file. */
+    bool locks; /* it replaces a file that is locked, and is locked when it appears */
     coffer__sink *sink;
     bool overwrite;
     int spool; /* records wait here when the sink cannot be patched, else −1 */
@@ -36,6 +37,7 @@ struct coffer_mscan_writer {
     /* An append. */
     coffer__update *update;
     bool begun;     /* the journal is written */
+    bool edited;    /* the metadata was changed: commit even without new sequences */
     bool must_move; /* bytes of an unfinished append follow the last record */
     uint64_t old_size;
 };
