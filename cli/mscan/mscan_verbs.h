@@ -13,6 +13,7 @@ extern const cli_format_verb cli_mscan_set;
 extern const cli_format_verb cli_mscan_delete;
 extern const cli_format_verb cli_mscan_concat;
 extern const cli_format_verb cli_mscan_split;
+extern const cli_format_verb cli_mscan_diff;
 
 /* Opens the scan, calls `work` and closes it. Reports a scan that cannot be opened. */
 int mscan_with_scan(const cli_args *args, coffer_source *src,

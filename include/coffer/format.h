@@ -125,12 +125,13 @@ typedef struct coffer_diff_opts {
     uint32_t threads;   /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
-    const uint8_t *key; /* 32 bytes: encrypted payloads are compared decrypted; NULL = as stored */
+    const uint8_t *key;   /* 32 bytes: encrypted payloads are compared decrypted; NULL = as stored */
+    const char *group_by; /* scans: sum up differences by "param" (NULL), "layer", "token" or "sequence" */
 } coffer_diff_opts;
 
-#define COFFER_DIFF_OPTS_INIT                                  \
-    {                                                          \
-        sizeof(coffer_diff_opts), 0.0, 20, 0, NULL, NULL, NULL \
+#define COFFER_DIFF_OPTS_INIT                                        \
+    {                                                                \
+        sizeof(coffer_diff_opts), 0.0, 20, 0, NULL, NULL, NULL, NULL \
     }
 
 COFFER_API void coffer_diff_opts_init(coffer_diff_opts *opts, uint32_t struct_size);
