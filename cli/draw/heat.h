@@ -7,13 +7,12 @@
 #include "picture.h"
 
 /* Options of every heat map. */
-#define HEAT_OUTPUT_OPTION                                                          \
-    {                                                                               \
-        "output", 'o', "FILE", NULL, "picture to write or overwrite, .png or .svg", \
-            "blocks of text on standard output"                                     \
+#define HEAT_OUTPUT_OPTION                                                                                 \
+    {                                                                                                      \
+        "output", 'o', "FILE", NULL, "picture to write, .png or .svg", "blocks of text on standard output" \
     }
 #define HEAT_OPTIONS                                                                  \
-    { "width", 0, "PIXELS", NULL, "width of the picture", "1200" },                   \
+    CLI_FORCE_OPTION, { "width", 0, "PIXELS", NULL, "width of the picture", "1200" }, \
         { "height", 0, "PIXELS", NULL, "height of the picture", "as the rows need" }, \
         { "palette", 0, "NAME", COLORMAP_CHOICES, "colors" },                         \
         { "low", 0, "X", NULL, "value of the first color", "the smallest mean" },     \

@@ -1,4 +1,5 @@
 #include "stats_view.h"
+#include "term.h"
 
 #include "base/memory.h"
 #include "base/natural.h"
@@ -330,6 +331,6 @@ bool stats_remark_on_scores(stats_remark out, const coffer_mscan *scan, coffer_m
 
 void stats_flush(coffer__buffer *buffer, FILE *out)
 {
-    fwrite(buffer->data, 1, buffer->len, out);
+    term_put_safe(out, buffer->data, buffer->len);
     buffer->len = 0;
 }

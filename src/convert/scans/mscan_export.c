@@ -337,7 +337,7 @@ static coffer_status write_metadata(coffer__sink **out, const coffer__mscan_expo
         status = put_metadata(sink, export, err);
     if (status) {
         coffer__sink_discard(sink);
-        return status;
+        return coffer__fail_other(err, status, path);
     }
     *out = sink;
     return COFFER_OK;

@@ -212,6 +212,7 @@ static coffer_status commit_aside(coffer_mscan_writer *writer, coffer__buffer *j
 {
     uint64_t old_room = writer->area - COFFER__MSCAN_HEADER_SIZE;
     uint64_t room = coffer__mscan_default_room(json->len);
+    const coffer__sink_opts opts = { .rewrites = true };
     coffer__sink *sink = NULL;
     uint32_t area;
     int fd = -1;
@@ -220,7 +221,7 @@ static coffer_status commit_aside(coffer_mscan_writer *writer, coffer__buffer *j
         room = 2 * old_room - json->len;
     coffer_status status = coffer__mscan_place_records(&area, json->len, room, err);
     if (!status)
-        status = coffer__sink_create(&sink, writer->path, NULL, err);
+        status = coffer__sink_create(&sink, writer->path, &opts, err);
     if (!status)
         status = coffer__sink_lock(sink, err);
     if (!status)

@@ -48,7 +48,7 @@ static coffer_status patch_front(coffer_mscan_writer *writer, coffer__buffer *js
 static coffer_status move_records(coffer_mscan_writer *writer, coffer__buffer *json, uint32_t area,
                                   coffer_error *err)
 {
-    coffer__sink_opts options = { .exclusive = !writer->overwrite };
+    coffer__sink_opts options = { .exclusive = !writer->overwrite, .rewrites = writer->rewrites };
     coffer__sink *larger = NULL;
     int fd = -1;
     coffer_status status = coffer__sink_create(&larger, writer->path, &options, err);
@@ -89,13 +89,13 @@ static coffer_status commit_new(coffer_mscan_writer *writer, coffer__buffer *jso
         status = patch_front(writer, json, err);
     else
         status = move_records(writer, json, area, err);
-    if (!status && writer->locks)
+    if (!status && writer->rewrites)
         status = coffer__sink_lock(writer->sink, err);
     if (status)
         return status;
     sink = writer->sink;
     writer->sink = NULL; /* commit frees it */
-    if (!writer->locks)
+    if (!writer->rewrites)
         return coffer__sink_commit(sink, err);
     int fd = -1;
     status = coffer__sink_commit_open(sink, &fd, err);

@@ -146,7 +146,7 @@ static coffer_status compose_base(coffer__buffer *out, const coffer_mscan *scan,
 }
 
 static coffer_status create_writer(coffer_mscan_writer **out, const char *path, const coffer_mscan *scan,
-                                   const coffer_mscan_extract_opts *opts, coffer_error *err)
+                                   const coffer_mscan_extract_opts *opts, bool rewrites, coffer_error *err)
 {
     coffer_mscan_writer_opts settings = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer__buffer base = COFFER__BUFFER_INIT;
@@ -155,7 +155,7 @@ static coffer_status create_writer(coffer_mscan_writer **out, const char *path, 
     settings.limits = opts->limits;
     settings.metadata_json = (const char *)base.data;
     if (!status)
-        status = coffer_mscan_writer_create(out, path, &settings, err);
+        status = coffer__mscan_writer_begin(out, path, &settings, rewrites, err);
     coffer__buffer_free(&base);
     return status;
 }
@@ -296,7 +296,7 @@ coffer_status coffer_mscan_extract(const char *out_path, const coffer_mscan *sca
     if (!status)
         status = check_selection(scan, &options, err);
     if (!status)
-        status = create_writer(&writer, out_path, scan, &options, err);
+        status = create_writer(&writer, out_path, scan, &options, false, err);
     return status ? status : copy_all(writer, &scan, 1, &options, err);
 }
 
@@ -357,7 +357,7 @@ coffer_status coffer_mscan_concat(const char *out_path, const coffer_mscan *cons
             coffer__fail_input(err, status, coffer_source_name(scans[i]->source));
     }
     if (!status)
-        status = create_writer(&writer, out_path, scans[0], &options, err);
+        status = create_writer(&writer, out_path, scans[0], &options, false, err);
     return status ? status : copy_all(writer, scans, count, &options, err);
 }
 
@@ -381,9 +381,8 @@ coffer_status coffer_mscan_update_keep(const char *path, const coffer_mscan_extr
     if (!status)
         status = check_selection(scan, &options, err);
     if (!status)
-        status = create_writer(&writer, path, scan, &options, err);
+        status = create_writer(&writer, path, scan, &options, true, err);
     if (!status) {
-        writer->locks = true;
         const coffer_mscan *only = scan;
         status = copy_all(writer, &only, 1, &options, err);
     }

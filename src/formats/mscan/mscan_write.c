@@ -153,6 +153,13 @@ COFFER__INIT_FUNCTION(coffer_mscan_writer_opts, COFFER_MSCAN_WRITER_OPTS_INIT)
 coffer_status coffer_mscan_writer_create(coffer_mscan_writer **out, const char *path,
                                          const coffer_mscan_writer_opts *opts, coffer_error *err)
 {
+    return coffer__mscan_writer_begin(out, path, opts, false, err);
+}
+
+coffer_status coffer__mscan_writer_begin(coffer_mscan_writer **out, const char *path,
+                                         const coffer_mscan_writer_opts *opts, bool rewrites,
+                                         coffer_error *err)
+{
     coffer_mscan_writer_opts options = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
@@ -162,7 +169,8 @@ coffer_status coffer_mscan_writer_create(coffer_mscan_writer **out, const char *
         return COFFER_E_NO_MEMORY;
     writer->reserve = options.reserve_bytes;
     writer->overwrite = options.overwrite;
-    coffer__sink_opts sink_options = { .exclusive = !options.overwrite };
+    writer->rewrites = rewrites;
+    coffer__sink_opts sink_options = { .exclusive = !options.overwrite, .rewrites = rewrites };
     status = make_base(writer, &options, err);
     if (!status)
         status = coffer__sink_create(&writer->sink, path, &sink_options, err);
