@@ -116,12 +116,11 @@ static const launder_verb mldf_verbs[] = {
 /* ---- Traces ---- */
 
 static const launder_input mlyze_inputs[] = {
-    { "t.collapsed", "main;f;g 100\nmain;f 40\nmain;h 7\n" },
     { NULL, NULL },
 };
 
 static const launder_verb mlyze_setup[] = {
-    { "convert", { "convert", "t.collapsed", "good.mlyze" } },
+    { "compress", { "compress", "@/vectors/mlyze/mixed.mlyze", "-o", "good.mlyze" } },
     { NULL, { NULL } },
 };
 
