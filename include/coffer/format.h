@@ -150,11 +150,12 @@ typedef struct coffer_diff_opts {
     const uint8_t *key;   /* 32 bytes: encrypted payloads are compared decrypted; NULL = as stored */
     bool header;          /* also compare the header: layout, offsets, checksums; not part of "equal" */
     const char *align_by; /* training sets: the field that names a sample; NULL = found, or by content */
+    const char *group_by; /* scans: sum up differences by "param" (NULL), "layer", "token" or "sequence" */
 } coffer_diff_opts;
 
-#define COFFER_DIFF_OPTS_INIT                                               \
-    {                                                                       \
-        sizeof(coffer_diff_opts), 0.0, 20, 0, NULL, NULL, NULL, false, NULL \
+#define COFFER_DIFF_OPTS_INIT                                                     \
+    {                                                                             \
+        sizeof(coffer_diff_opts), 0.0, 20, 0, NULL, NULL, NULL, false, NULL, NULL \
     }
 
 COFFER_API void coffer_diff_opts_init(coffer_diff_opts *opts, uint32_t struct_size);
