@@ -61,6 +61,34 @@ def test_a_state_of_another_order_is_refused_by_name(dataset):
         coffer.torch.BatchSampler(data, 2, seed=2).load_state_dict(state)
 
 
+@pytest.mark.parametrize("quant_type", ["q8", "q4", "k6", "k4", "k3", "k2"])
+def test_a_quantized_layer_multiplies_the_decoded_weights(quant_type):
+    torch.manual_seed(1)
+    linear, x = torch.nn.Linear(300, 40), torch.randn(2, 35, 300)
+    layer = coffer.torch.QuantLinear.from_linear(linear, quant_type)
+    coffer.torch.save_file({"w": linear.weight}, "w.mcf")
+    coffer.mcf.quantize("w.mcf", "q.mcf", quant_type)
+    with coffer.open("q.mcf") as file:
+        weights = torch.from_numpy(file["w"].dequantize())
+        same = coffer.torch.QuantLinear.from_tensor(file["w"], linear.bias)
+    expected = torch.nn.functional.linear(x, weights, linear.bias)
+    assert torch.allclose(layer(x), expected, atol=1e-4) and torch.equal(layer(x), same(x))
+    assert layer(x.half()).dtype == torch.float16 and layer(torch.empty(0, 300)).shape == (0, 40)
+
+
+def test_a_model_is_quantized_in_place():
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+    x = torch.randn(5, 64)
+    before = model(x).detach()
+    assert coffer.torch.quantize(model, "q8", layers=["0"]) is model
+    assert isinstance(model[0], coffer.torch.QuantLinear) and isinstance(model[2], torch.nn.Linear)
+    assert torch.allclose(model(x), before, atol=0.05)
+    again = torch.nn.Sequential(coffer.torch.QuantLinear.from_linear(torch.nn.Linear(64, 64), "q8"), torch.nn.ReLU(),
+                                torch.nn.Linear(64, 8))
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(again(x), model(x))
+
+
 class Tiny(torch.nn.Module):
     """Two layers with the interface of a language model."""
 
