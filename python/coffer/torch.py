@@ -21,7 +21,7 @@ from . import mscan as _mscan
 Path = Union[str, "os.PathLike[str]"]
 
 __all__ = ["from_numpy", "to_stored", "load_file", "save_file", "load_state_dict", "QuantLinear", "quantize", "Dataset",
-           "BatchSampler", "scan"]
+           "BatchSampler", "IterableDataset", "scan"]
 
 # ---- Tensors ----
 
@@ -266,6 +266,60 @@ class BatchSampler(torch.utils.data.Sampler):
             if state[key] != self._facts[key]:
                 raise ValueError(f"{key} is {self._facts[key]!r}, but {state[key]!r} in the saved state")
         self.epoch, self._consumed = state["epoch"], state["consumed"]
+
+
+class IterableDataset(torch.utils.data.IterableDataset):
+    """Batches of an mldf file in a shuffled order, for DataLoader(dataset, batch_size=None): the same sequence for any
+    number of workers, because worker w of W yields the batches w, w + W, w + 2W …
+
+    Each iteration is an epoch. state_dict() and load_state_dict() continue within one; torchdata's StatefulDataLoader
+    calls them in its workers.
+    """
+
+    def __init__(self, path: Path, batch_size: int, *, fields: "Optional[Sequence[str]]" = None,
+                 transform: "Optional[Callable[[Dict[str, Any]], Any]]" = None,
+                 collate: "Optional[Callable[[List[Any]], Any]]" = None, shuffle: bool = True, seed: int = 0,
+                 window_pages: int = 0, rank: Optional[int] = None, world: Optional[int] = None,
+                 drop_last: bool = False, **options: Any) -> None:
+        self.data = Dataset(path, fields=fields, transform=transform, **options)
+        self._collate = collate or torch.utils.data.default_collate
+        self._sampler: "Dict[str, Any]" = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed,
+                                           "window_pages": window_pages, "drop_last": drop_last}
+        self._rank, self._world = _rank_and_world(rank, world)
+        self.epoch = 0
+        self._next = 0  # the next batch of this process
+
+    def set_epoch(self, epoch: int) -> None:
+        """Starts another epoch from its beginning."""
+        self.epoch, self._next = epoch, 0
+
+    def _batches(self) -> BatchSampler:
+        sampler = BatchSampler(self.data, rank=self._rank, world=self._world, **self._sampler)
+        sampler.set_epoch(self.epoch)
+        return sampler
+
+    def __len__(self) -> int:
+        return len(self._batches())
+
+    def __iter__(self) -> "Iterator[Any]":
+        worker = torch.utils.data.get_worker_info()
+        number, count = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        first = self._next
+        for batch, samples in enumerate(self._batches()):
+            if batch % count == number and batch >= first:
+                self._next = batch + 1
+                yield self._collate(self.data.__getitems__(samples))
+        self.epoch, self._next = self.epoch + 1, 0
+
+    def state_dict(self) -> "Dict[str, Any]":
+        return {"version": 1, "epoch": self.epoch, "next": self._next, **self._sampler}
+
+    def load_state_dict(self, state: "Mapping[str, Any]") -> None:
+        """Continues where another one stopped. Raises ValueError when the order differs."""
+        for key, value in self._sampler.items():
+            if state[key] != value:
+                raise ValueError(f"{key} is {value!r}, but {state[key]!r} in the saved state")
+        self.epoch, self._next = state["epoch"], state["next"]
 
 
 def _rank_and_world(rank: Optional[int], world: Optional[int]) -> "Tuple[int, int]":

@@ -37,6 +37,35 @@ def test_the_order_does_not_depend_on_workers(dataset, workers, method):
     assert read(loader) == [int(i) for i in coffer.open(dataset).order(seed=3)]
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_iterable_batches_do_not_depend_on_workers(dataset, workers, method):
+    more = {"multiprocessing_context": method} if workers else {}
+    for world in (1, 2):
+        seen = []
+        for rank in range(world):
+            data = coffer.torch.IterableDataset(dataset, 4, fields=["label"], seed=3, rank=rank, world=world)
+            loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=workers, **more)
+            batches = [batch["label"].tolist() for batch in loader]
+            assert len(batches) == len(data)
+            seen.append([label for batch in batches for label in batch])
+        order = [int(i) for i in coffer.open(dataset).order(seed=3)]
+        assert seen == [order[rank::world] for rank in range(world)]
+
+
+def test_iterable_batches_resume(dataset):
+    data = coffer.torch.IterableDataset(dataset, 4, fields=["label"], seed=3)
+    running = iter(data)
+    first = [next(running)["label"].tolist() for _ in range(3)]
+    again = coffer.torch.IterableDataset(dataset, 4, fields=["label"], seed=3)
+    again.load_state_dict(data.state_dict())
+    whole = first + [batch["label"].tolist() for batch in again]
+    assert sum(whole, []) == [int(i) for i in coffer.open(dataset).order(seed=3)] and again.epoch == 1
+    assert sum([batch["label"].tolist() for batch in again], []) == [int(i) for i in coffer.open(dataset).order(seed=3, epoch=1)]
+    with pytest.raises(ValueError, match="batch_size"):
+        coffer.torch.IterableDataset(dataset, 5).load_state_dict(data.state_dict())
+
+
 @pytest.mark.parametrize("window_pages", [0, 2])
 @pytest.mark.parametrize("world, later", [(1, 1), (4, 2), (2, 3), (3, 4)])
 def test_a_stopped_run_resumes_with_another_number_of_ranks(dataset, world, later, window_pages):
