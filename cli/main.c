@@ -96,6 +96,10 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
     if (cli_value(&args, "color"))
         term_set_color(cli_value(&args, "color"));
     term_set_quiet(cli_has(&args, "quiet"));
+    if (cli_set_limits(&args)) {
+        status = CLI_USAGE;
+        goto out;
+    }
     if (cli_has(&args, "help")) {
         show_help(&args);
         goto out;

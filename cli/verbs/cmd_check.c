@@ -134,9 +134,9 @@ static int run(const cli_args *args)
         .strict = cli_has(args, "strict"),
         .original = cli_value(args, "against"),
         .opts = COFFER_CHECK_OPTS_INIT,
-        .limits = COFFER_LIMITS_INIT,
     };
     uint64_t threads, max;
+    coffer_limits_init(&run.limits, sizeof run.limits);
     if (!cli_number(&threads, args, "threads", 0, 1, 1024) ||
         !cli_number(&max, args, "max", run.limits.findings, 1, 1000000))
         return CLI_USAGE;

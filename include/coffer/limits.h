@@ -15,15 +15,21 @@ typedef struct coffer_limits {
     uint64_t string_bytes; /* one string */
     uint64_t memory_bytes; /* working memory of one call, beyond what the file's metadata needs */
     uint32_t findings;     /* findings that a report keeps */
+    uint32_t unpack_ratio; /* what comes out of a compressed file may be this many times its size, beyond
+                            * memory_bytes */
 } coffer_limits;
 
 #define COFFER_LIMITS_INIT                                                                   \
     {                                                                                        \
         sizeof(coffer_limits), 256, UINT64_C(1) << 30, UINT64_C(1) << 26, UINT64_C(1) << 30, \
-            UINT64_C(1) << 30, 1000                                                          \
+            UINT64_C(1) << 30, 1000, 200                                                     \
     }
 
+/* Fills in the defaults of this process. */
 COFFER_API void coffer_limits_init(coffer_limits *limits, uint32_t struct_size);
+/* Changes the defaults of this process, which hold wherever limits are NULL. Not thread-safe: for a program
+ * that starts, such as a command with an option for it. */
+COFFER_API void coffer_limits_set_defaults(const coffer_limits *limits);
 
 COFFER_END_DECLS
 
