@@ -14,7 +14,7 @@ const cli_option cli_global_options[] = {
       "color the output; auto: on a terminal, unless NO_COLOR is set", "auto" },
     { "limit", 0, "NAME=VALUE", NULL,
       "change a limit that protects against malicious files: memory, entries, string, json, json-depth, "
-      "unpack-ratio; repeatable",
+      "unpacked, expanded, unpack-ratio; repeatable",
       NULL },
     { "quiet", 'q', NULL, NULL, "do not show progress", NULL },
     { "help", 'h', NULL, NULL, "show this help; after FILE, only the options for its format", NULL },

@@ -172,9 +172,10 @@ static bool set_limit(coffer_limits *limits, const char *name, size_t len, uint6
         uint64_t *wide;
         uint32_t *narrow;
     } known[] = {
-        { "memory", &limits->memory_bytes, NULL },   { "entries", &limits->entries, NULL },
-        { "string", &limits->string_bytes, NULL },   { "json", &limits->json_bytes, NULL },
-        { "json-depth", NULL, &limits->json_depth }, { "unpack-ratio", NULL, &limits->unpack_ratio },
+        { "memory", &limits->memory_bytes, NULL },     { "entries", &limits->entries, NULL },
+        { "string", &limits->string_bytes, NULL },     { "json", &limits->json_bytes, NULL },
+        { "unpacked", &limits->unpacked_bytes, NULL }, { "expanded", &limits->expanded_bytes, NULL },
+        { "json-depth", NULL, &limits->json_depth },   { "unpack-ratio", NULL, &limits->unpack_ratio },
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strlen(known[i].name) != len || memcmp(known[i].name, name, len) != 0)
@@ -203,8 +204,8 @@ int cli_set_limits(const cli_args *args)
             return cli_usage(args, "--limit %s: expected NAME=VALUE, such as memory=4G", given->value);
         if (!set_limit(&limits, given->value, (size_t)(equals - given->value), value))
             return cli_usage(args,
-                             "--limit %s: known limits are memory, entries, string, json, json-depth and "
-                             "unpack-ratio",
+                             "--limit %s: known limits are memory, entries, string, json, json-depth, "
+                             "unpacked, expanded and unpack-ratio",
                              given->value);
         any = true;
     }

@@ -1,6 +1,7 @@
 #include "input_file.h"
 
 #include "args.h"
+#include "base/fail.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -97,7 +98,12 @@ bool cli_file_can_be_converted(const coffer_file *file)
 const char *cli_file_hint(const coffer_file *file)
 {
     const coffer_error *unknown = coffer_file_unknown(file);
-    if (coffer_file_kind(file) && !coffer_file_format(file))
+    const char *kind = coffer_file_kind(file);
+    bool damaged =
+        unknown && coffer__is_about_file(unknown->status) && unknown->status != COFFER_E_UNSUPPORTED;
+    if (kind && damaged && (strcmp(kind, "gguf") == 0 || strncmp(kind, "safetensors", 11) == 0))
+        return "'coffer repair %' saves the complete tensors";
+    if (kind && !coffer_file_format(file))
         return "";
     if (unknown && is_unknown(unknown->status) && cli_file_can_be_converted(file))
         return "'coffer convert % OUT' converts it to a file that coffer can analyze; 'coffer convert "

@@ -78,6 +78,7 @@ typedef struct heat_text {
     /* Prints `label` columns beside a row. */
     void (*print_label)(const struct heat_text *text, uint32_t row, FILE *out);
     const void *context;
+    bool every_row;       /* a line for each row, in color too, so that each has its label */
     uint64_t first, last; /* at the two ends of the line below */
     const char *axis;     /* what they count */
 } heat_text;

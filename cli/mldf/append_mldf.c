@@ -79,7 +79,7 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
                                            : COFFER_DATASET_AUTO;
     opts.raw = wants_pixels(job->old);
     opts.keep_going = cli_has(job->args, "keep-going");
-    opts.restart = true;
+    write.no_partial = true;
     write.threads = job->opts.threads;
     write.dedup = job->opts.dedup;
     write.overwrite = true; /* the temporary file exists */

@@ -92,12 +92,15 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
 
 static int run_on(const cli_args *args, const coffer_mlyze *trace)
 {
-    trace_query request;
+    trace_query request = { 0 };
     bool at = cli_has(args, "at");
     size_t what = at ? 1 : cli_choice(args, "what", 0);
     if (at && (cli_has(args, "window") || cli_has(args, "what")))
         return cli_usage(args, "--at cannot be combined with --window or --what");
-    int result = trace_query_init(&request, args, trace);
+    int result = trace_check_source(args, cli_operand(args, 0), trace,
+                                    at ? TRACE_ASKS_COURSE : trace_question_of((coffer_mlyze_measure)what));
+    if (result == CLI_OK)
+        result = trace_query_init(&request, args, trace);
     if (result == CLI_OK)
         result = trace_query_moment(&request.query.end, args, "at", trace);
     if (result == CLI_OK)
@@ -114,7 +117,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_mlyze_flame = {
-    .format = "mlyze",
+    .format = TRACE_FORMATS,
     .verb = "flame",
     .options = options,
     .examples = "  coffer flame run.mlyze -o peak.html                  # a page with zoom and search\n"

@@ -4,6 +4,8 @@
 #include "mlyze_verbs.h"
 #include "term.h"
 #include "timeline_view.h"
+#include "trace_names.h"
+#include "trace_query.h"
 
 #include <string.h>
 #include <strings.h>
@@ -21,7 +23,8 @@ static const cli_option options[] = {
     { "height", 0, "PIXELS", NULL, "height of the picture", "620" },
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "print one JSON object" },
-    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    TRACE_THREADS_OPTION,
+    TRACE_SOURCE_OPTIONS,
     { 0 },
 };
 
@@ -144,6 +147,8 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     timeline_request request;
     term_progress bar;
     int result = parse(&request, args);
+    if (result == CLI_OK)
+        result = trace_check_source(args, cli_operand(args, 0), trace, TRACE_ASKS_COURSE);
     if (result != CLI_OK)
         return result;
     term_progress_start(&bar, "reading", "events");
@@ -164,7 +169,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_mlyze_timeline = {
-    .format = "mlyze",
+    .format = TRACE_FORMATS,
     .verb = "timeline",
     .options = options,
     .examples =

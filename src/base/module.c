@@ -23,6 +23,8 @@
     extern const coffer__module *const coffer_module_##name __attribute__((weak, visibility("hidden")))
 LINKED(jpeg);
 LINKED(png);
+LINKED(webp);
+LINKED(tiff);
 LINKED(sound);
 LINKED(hdf5);
 LINKED(draw);
@@ -38,7 +40,9 @@ typedef struct module_slot {
 static module_slot slots[COFFER__MODULE_COUNT] = {
     [COFFER__MODULE_JPEG] = { "jpeg", "JPEG", "libjpeg-turbo", &coffer_module_jpeg, NULL },
     [COFFER__MODULE_PNG] = { "png", "PNG", "libpng", &coffer_module_png, NULL },
-    [COFFER__MODULE_SOUND] = { "sound", "WAV and FLAC", "libsndfile", &coffer_module_sound, NULL },
+    [COFFER__MODULE_WEBP] = { "webp", "WebP", "libwebp", &coffer_module_webp, NULL },
+    [COFFER__MODULE_TIFF] = { "tiff", "TIFF", "libtiff", &coffer_module_tiff, NULL },
+    [COFFER__MODULE_SOUND] = { "sound", "sound", "libsndfile", &coffer_module_sound, NULL },
     [COFFER__MODULE_HDF5] = { "hdf5", "HDF5", "libhdf5", &coffer_module_hdf5, NULL },
     [COFFER__MODULE_DRAW] = { "draw", "drawing", "cairo", &coffer_module_draw, NULL },
 };

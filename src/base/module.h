@@ -9,12 +9,14 @@
 #include "coffer/version.h"
 
 /* Changes with every change to a table of functions or to what its functions are passed. */
-#define COFFER__MODULE_ABI 1
+#define COFFER__MODULE_ABI 2
 
 /* The file of module NAME is coffer-NAME.so. */
 typedef enum coffer__module_id {
     COFFER__MODULE_JPEG,
     COFFER__MODULE_PNG,
+    COFFER__MODULE_WEBP,
+    COFFER__MODULE_TIFF,
     COFFER__MODULE_SOUND,
     COFFER__MODULE_HDF5,
     COFFER__MODULE_DRAW,

@@ -1,29 +1,39 @@
-# A repair in place writes one temporary file, not one beside another, and none stays whenever it is stopped.
-exec 2>&1
-tool=$(dirname "$(command -v coffer)")/tests/coffer-interrupted
-cp "$DATA/vectors/mscan/trailing-bytes.mscan" bad.mscan 2>/dev/null || { head -c 100 "$DATA/vectors/mscan/two-sequences.mscan" >bad.mscan; }
-cp bad.mscan before.mscan
-COFFER_TEST_CALLS=calls "$tool" repair --in-place -q bad.mscan >/dev/null
-calls=$(cat calls)
-rm -f calls bad.mscan.orig
-nested=no
-for signal in 2 9; do
-    point=1
-    while [ $point -le $((2 * calls)) ]; do
-        cp before.mscan bad.mscan
-        COFFER_TEST_SIGNAL=$signal COFFER_TEST_INTERRUPT=$point "$tool" repair --in-place -q bad.mscan >/dev/null
-        case $(ls -A) in *.tmp.*.tmp*) nested=yes ;; esac
-        if [ $signal = 2 ]; then
-            ls -A | grep -v -x -e bad.mscan -e bad.mscan.orig -e before.mscan
-        else
-            rm -f bad.mscan.orig
-            cp before.mscan bad.mscan
-            coffer repair --in-place -q bad.mscan >/dev/null
-            ls -A | grep -v -x -e bad.mscan -e bad.mscan.orig -e before.mscan
-        fi
-        rm -f bad.mscan.orig
-        point=$((point + 1))
-    done
-done
-echo "nested: $nested"
-coffer check bad.mscan
+# append and split leave nothing behind: not after an error, and not after a signal.
+PYTHONPATH=$DATA/cli python3 - <<'END'
+import os, subprocess
+from interrupt import interrupt, points
+
+with open("list.jsonl", "w") as file:
+    for i in range(300):
+        file.write('{"n": %d, "text": "%s"}\n' % (i, "word %d " % i * 2000))
+with open("bad.jsonl", "w") as file:
+    file.write(open("list.jsonl").read() + '{"n": 7, "text": \n')
+with open("other.jsonl", "w") as file:
+    file.write('{"n": 1, "picture": "none.png"}\n')
+subprocess.run(["coffer", "pack", "list.jsonl", "set.mldf"], check=True, stdout=subprocess.DEVNULL)
+whole = open("set.mldf", "rb").read()
+inputs = {"list.jsonl", "bad.jsonl", "other.jsonl", "set.mldf"}
+
+for name in "bad.jsonl", "other.jsonl":
+    done = subprocess.run(["coffer", "append", "set.mldf", name], stderr=subprocess.PIPE, text=True)
+    assert done.returncode != 0, done
+    assert set(os.listdir()) == inputs, os.listdir()
+    assert open("set.mldf", "rb").read() == whole
+    print("append of %s: nothing is left" % name)
+
+for words in ["append", "set.mldf", "list.jsonl"], ["split", "set.mldf", "--every", "100"]:
+    where = points(words, 16)
+    for name in set(os.listdir()) - inputs:
+        os.unlink(name)
+    for point in where:
+        open("set.mldf", "wb").write(whole)
+        status, said = interrupt(words, point)
+        left = set(os.listdir()) - inputs
+        if words[0] == "split": # its finished parts are another matter
+            assert left <= {"set-00000.mldf", "set-00001.mldf", "set-00002.mldf"}, (point, left)
+        else:
+            assert not left, (point, left)
+        for name in left:
+            os.unlink(name)
+    print(words[0] + " was interrupted: no partial or temporary file is left")
+END

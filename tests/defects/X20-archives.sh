@@ -19,7 +19,7 @@ coffer convert zeros.npz m.pycauset --limit memory=1M --limit unpack-ratio=2000
 echo "exit $?"
 coffer convert zeros.npz n.pycauset
 echo "exit $?"
-coffer convert massif.gz t.mlyze --from massif --limit memory=1M
+coffer convert massif.gz t.mlyze --from massif --limit unpacked=1M
 echo "exit $?"
 coffer info zeros.npz --limit memory
 echo "exit $?"

@@ -19,11 +19,12 @@ coffer__packing coffer__packing_by_name(const char *path);
 
 typedef struct coffer__unpack coffer__unpack;
 
-/* The number of bytes that may come out of `packed` compressed ones: limits->memory_bytes or, where that is more, their number
- * times limits->unpack_ratio. */
-uint64_t coffer__unpack_limit(uint64_t packed, const coffer_limits *limits);
+/* The number of bytes that may come out of `packed` compressed ones: `least` or, where that is more, their
+ * number times limits->unpack_ratio. */
+uint64_t coffer__unpack_limit(uint64_t packed, uint64_t least, const coffer_limits *limits);
 
-/* src : borrowed. limits : complete (coffer__limits). Past coffer__unpack_limit, COFFER_E_LIMIT. */
+/* src : borrowed. limits : complete (coffer__limits). Past the limit, with limits->unpacked_bytes as the
+ * least, COFFER_E_LIMIT. */
 coffer_status coffer__unpack_open(coffer__unpack **out, coffer_source *src, const coffer_limits *limits,
                                   coffer_error *err);
 void coffer__unpack_close(coffer__unpack *unpack);
@@ -36,6 +37,9 @@ coffer__packing coffer__unpack_packing(const coffer__unpack *unpack);
 /* How far the file has been read: for progress. */
 uint64_t coffer__unpack_position(const coffer__unpack *unpack);
 
+/* The plain bytes as a source of their own, in an unnamed temporary file. It keeps the name of src. */
+coffer_status coffer__unpack_to_source(coffer_source **out, coffer_source *src, const coffer_limits *limits,
+                                       coffer_error *err);
 /* All of it; more than max is COFFER_E_LIMIT. */
 coffer_status coffer__unpack_all(coffer__buffer *out, coffer_source *src, uint64_t max,
                                  const coffer_limits *limits, coffer_error *err);
