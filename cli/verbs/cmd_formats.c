@@ -149,6 +149,7 @@ const cli_verb cli_verb_formats = {
     .name = "formats",
     .usage = "",
     .summary = "list the supported formats",
+    .pages = true,
     .group = CLI_GROUP_HELP,
     .description = "Names, usual file name extensions, and the verbs that work with each: the formats of "
                    "Coffer, then files of other "

@@ -126,6 +126,7 @@ const cli_verb cli_verb_info = {
     .name = "info",
     .usage = "FILE…",
     .summary = "describe a file",
+    .pages = true,
     .group = CLI_GROUP_LOOK,
     .description = "Recognizes the format by the file's content and sums up what it holds. Of Coffer's own "
                    "formats and of "
