@@ -37,6 +37,7 @@ static const cli_verb stats = {
         "layer follows from the name, such as model.layers.7.mlp.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_LOOK,
 };
 
@@ -59,6 +60,7 @@ static const cli_verb log_verb = {
         "'coffer info --generation N' shows one of them, 'coffer revert FILE N' restores it.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_LOOK,
 };
 
@@ -137,6 +139,7 @@ static const cli_verb head = {
         "and the type and size of pictures, sounds and arrays.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_SETS,
 };
 
@@ -215,6 +218,7 @@ static const cli_verb peak = {
                    "The figures are exact: every allocation was recorded and is paired with its release.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_TRACES,
 };
 
@@ -225,6 +229,7 @@ static const cli_verb leaks = {
     .description = "Lists the stacks whose blocks were live when the recording ended, with their ages.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_TRACES,
 };
 
@@ -239,6 +244,7 @@ static const cli_verb temporaries = {
         "fewer: there, a release of another block in between also ends the lifetime of a temporary block.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_TRACES,
 };
 

@@ -189,6 +189,7 @@ const cli_verb cli_verb_diff = {
     .name = "diff",
     .usage = "A B",
     .summary = "compare two files",
+    .pages = true,
     .group = CLI_GROUP_LOOK,
     .description =
         "Compares the content of the files, not their bytes: files with different layouts can have the same "

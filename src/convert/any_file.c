@@ -330,3 +330,24 @@ coffer_status coffer_file_diff(coffer_node *out, const coffer_file *a, const cof
     coffer_tensors_close(opened_b);
     return status;
 }
+
+bool coffer_file_kind_can(const char *kind, coffer_capability what)
+{
+    const coffer_format *format = coffer_format_by_name(kind);
+    if (format)
+        return coffer_format_can(format, what);
+    bool holds_tensors = coffer__tensors_find_reader(kind) != NULL;
+    const coffer__outside_file *outside = coffer__outside_file_find(kind);
+    switch (what) {
+    case COFFER_CAN_DESCRIBE:
+    case COFFER_CAN_CHECK:
+        return holds_tensors || outside;
+    case COFFER_CAN_LIST:
+        return holds_tensors || (outside && outside->list);
+    case COFFER_CAN_DIFF:
+    case COFFER_CAN_OPEN_AS_TENSORS:
+        return holds_tensors;
+    default:
+        return false;
+    }
+}
