@@ -215,8 +215,34 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     return result;
 }
 
+/* A payload by its offset, in whatever field it is used: also of a set whose rows are damaged. */
+static int get_payload(const cli_args *args, coffer_source *src, const char *text)
+{
+    const char *output = cli_value(args, "output");
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_bytes bytes = COFFER_BYTES_INIT;
+    coffer_mldf *set = NULL;
+    uint64_t offset;
+    if (!cli_read_digits(&offset, &text) || *text)
+        return cli_usage(args, "%s is not an offset: @ and a number of 'coffer ls --what table'",
+                         cli_operand(args, 1));
+    if ((!output || strcmp(output, "-") == 0) && term_is_terminal(stdout))
+        return cli_usage(args, "refusing to write binary data to a terminal; use -o FILE or redirect");
+    coffer_status status = coffer_mldf_open(&set, src, NULL, &err);
+    if (!status)
+        status = coffer_mldf_read_payload(&bytes, set, offset, &err);
+    int result = status ? mldf_fail(cli_operand(args, 0), &err)
+                        : cli_write_out(output, cli_has(args, "force"), bytes.data, bytes.size);
+    coffer_free(bytes.data);
+    coffer_mldf_close(set);
+    return result;
+}
+
 static int run(const cli_args *args, coffer_source *src)
 {
+    const char *what = cli_operand(args, 1);
+    if (what && what[0] == '@')
+        return get_payload(args, src, what + 1);
     return mldf_with_set(args, src, run_on);
 }
 
@@ -229,6 +255,7 @@ const cli_format_verb cli_mldf_get = {
                 "  coffer get train.mldf 42.embedding -o x.npy       # as an array\n"
                 "  coffer get train.mldf 40..50 --field caption      # a line each\n"
                 "  coffer get train.mldf --field label -o labels.npy # of all samples\n"
-                "  coffer get train.mldf 0..100.image -o pictures/   # a file each\n",
+                "  coffer get train.mldf 0..100.image -o pictures/   # a file each\n"
+                "  coffer get train.mldf @4096 -o x.bin              # the stored payload at an offset\n",
     .run = run,
 };

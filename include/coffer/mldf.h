@@ -267,6 +267,30 @@ COFFER_API_STATUS coffer_mldf_read_column(void *out, const coffer_mldf *set, siz
 COFFER_API_STATUS coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf *set, size_t field,
                                            uint64_t first, uint64_t count, coffer_error *err);
 
+/* An entry of the allocation table: a payload, in whatever field it is used. */
+typedef struct coffer_mldf_allocation {
+    uint32_t struct_size;
+    uint64_t offset;
+    uint32_t size;
+    bool has_crc32; /* the table has checksums */
+    uint32_t crc32; /* of the stored bytes */
+} coffer_mldf_allocation;
+
+#define COFFER_MLDF_ALLOCATION_INIT                    \
+    {                                                  \
+        sizeof(coffer_mldf_allocation), 0, 0, false, 0 \
+    }
+
+COFFER_API void coffer_mldf_allocation_init(coffer_mldf_allocation *out, uint32_t struct_size);
+COFFER_API uint64_t coffer_mldf_allocation_count(const coffer_mldf *set);
+/* Entry `index` of the table, which is sorted by offset. COFFER_E_OUT_OF_BOUNDS past the end. */
+COFFER_API_STATUS coffer_mldf_allocation_at(coffer_mldf_allocation *out, const coffer_mldf *set,
+                                            uint64_t index, coffer_error *err);
+/* Reads the stored bytes of the payload that begins at `offset`; the allocation table has their number. They
+ * are compared with their checksum. COFFER_E_DANGLING_REFERENCE when no payload begins there. */
+COFFER_API_STATUS coffer_mldf_read_payload(coffer_bytes *out, const coffer_mldf *set, uint64_t offset,
+                                           coffer_error *err);
+
 /* What a repair could not verify, or lost. The file keeps these marks, and check reports them, until the
  * values are replaced or the samples deleted. */
 typedef enum coffer_mldf_mark_kind {

@@ -137,25 +137,56 @@ static void put_field(coffer_node *entries, const coffer_mldf_field *field)
     coffer_node_add_u64(entry, "row_size", field->row_size, COFFER_UNIT_BYTES);
 }
 
+static void list_fields(coffer_node *entries, const coffer_mldf *set, const char *glob)
+{
+    for (size_t i = 0; i < set->schema.count; i++) {
+        const coffer_mldf_field *field = &set->schema.fields[i];
+        if (!glob || coffer__glob_match(glob, field->name, strlen(field->name)))
+            put_field(entries, field);
+    }
+}
+
+static coffer_status list_table(coffer_node *entries, const coffer_mldf *set, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (uint64_t i = 0; i < set->table_count && !status; i++) {
+        coffer_mldf_allocation found = COFFER_MLDF_ALLOCATION_INIT;
+        status = coffer_mldf_allocation_at(&found, set, i, err);
+        if (status)
+            break;
+        coffer_node *entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_u64(entry, "offset", found.offset, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "size", found.size, COFFER_UNIT_BYTES);
+        if (found.has_crc32)
+            coffer_node_add_printf(entry, "crc32", "%08lx", (unsigned long)found.crc32);
+        else
+            coffer_node_add_null(entry, "crc32");
+    }
+    return status;
+}
+
 coffer_status coffer__mldf_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
                                 coffer_error *err)
 {
     coffer_mldf_open_opts open_options = COFFER_MLDF_OPEN_OPTS_INIT;
+    bool table = opts->what && strcmp(opts->what, "table") == 0;
     coffer_mldf *set = NULL;
     coffer_status status;
-    if (opts->what && strcmp(opts->what, "fields") != 0)
+    if (opts->what && !table && strcmp(opts->what, "fields") != 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a training set lists fields, not \"%s\"", opts->what);
+                            "a training set lists fields or table, not \"%s\"", opts->what);
+    if (table && opts->glob)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "the entries of the allocation table have no names to choose by");
     open_options.limits = opts->limits;
     status = coffer_mldf_open(&set, src, &open_options, err);
     if (status)
         return status;
     coffer_node *entries = coffer_node_add_list(out, "entries");
-    for (size_t i = 0; i < set->schema.count; i++) {
-        const coffer_mldf_field *field = &set->schema.fields[i];
-        if (!opts->glob || coffer__glob_match(opts->glob, field->name, strlen(field->name)))
-            put_field(entries, field);
-    }
+    if (table)
+        status = list_table(entries, set, err);
+    else
+        list_fields(entries, set, opts->glob);
     coffer_mldf_close(set);
-    return coffer_node_status(out, err);
+    return status ? status : coffer_node_status(out, err);
 }
