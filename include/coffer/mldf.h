@@ -291,8 +291,8 @@ COFFER_API_STATUS coffer_mldf_allocation_at(coffer_mldf_allocation *out, const c
 COFFER_API_STATUS coffer_mldf_read_payload(coffer_bytes *out, const coffer_mldf *set, uint64_t offset,
                                            coffer_error *err);
 
-/* What a repair could not verify, or lost. The file keeps these marks, and check reports them, until the
- * values are replaced or the samples deleted. */
+/* A repair marks the values that it could not verify, or lost. The file keeps these marks, and check reports
+ * them, until the values are replaced or the samples deleted. */
 typedef enum coffer_mldf_mark_kind {
     COFFER_MLDF_MARK_UNVERIFIED = 1, /* nothing says that the bytes are those that were written */
     COFFER_MLDF_MARK_LOST = 2        /* the value is absent because it was damaged */
@@ -446,7 +446,8 @@ COFFER_API uint64_t coffer_mldf_samples_per_page(const coffer_mldf *set);
  * changes nothing; after a failed write every further call returns that error. */
 typedef struct coffer_mldf_writer coffer_mldf_writer;
 
-/* What a sample was made of: an interrupted pack must not keep it when the file has changed since. */
+/* Identifies the files of a sample: an interrupted pack must not keep a sample whose file has changed since.
+ */
 typedef struct coffer_mldf_origin {
     uint32_t struct_size;
     uint64_t size;    /* bytes of the file, or of all files of the sample */

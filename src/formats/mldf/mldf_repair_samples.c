@@ -496,7 +496,7 @@ coffer_status coffer__mldf_rescue_samples(coffer__mldf_rescue *work, coffer_erro
         status = coffer__fail_no_memory(err, work->set.schema.row_size);
     if (work->recovered.end > end)
         end = work->recovered.end;
-    /* The number in a damaged header is no reason to count up to it. */
+    /* Without a copy that confirms it, the number of samples in the header is not trusted. */
     if (copy && copy->header.samples == work->samples)
         end = work->samples;
     for (uint64_t i = 0; i < end && !status; i++) {
