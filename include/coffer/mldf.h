@@ -176,6 +176,10 @@ COFFER_API void coffer_mldf_close(coffer_mldf *set);
 
 COFFER_API uint64_t coffer_mldf_sample_count(const coffer_mldf *set);
 COFFER_API uint32_t coffer_mldf_flags(const coffer_mldf *set);
+/* Version of the file. A newer minor version than this library knows is read as far as it is understood. */
+COFFER_API uint16_t coffer_mldf_version_major(const coffer_mldf *set);
+COFFER_API uint16_t coffer_mldf_version_minor(const coffer_mldf *set);
+COFFER_API bool coffer_mldf_is_newer(const coffer_mldf *set);
 COFFER_API uint32_t coffer_mldf_page_size(const coffer_mldf *set);
 COFFER_API uint32_t coffer_mldf_descriptor_stride(const coffer_mldf *set); /* 208 or 204 */
 COFFER_API uint32_t coffer_mldf_row_size(const coffer_mldf *set);
