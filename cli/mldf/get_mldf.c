@@ -15,6 +15,7 @@ static const cli_option options[] = {
     { "field", 0, "NAME", NULL, "only this field, of the given samples or of all; repeatable" },
     { "as", 0, "KIND", "value|npy|png|jpg|wav|json", "format of a value", "by the extension of FILE" },
     { "stored", 0, NULL, NULL, "bytes of a value as stored, compressed and encrypted" },
+    { "raw", 0, NULL, NULL, "bytes of a value, decompressed and decrypted, without taking it apart" },
     { "csv", 0, NULL, NULL, "samples: print comma-separated values with a header line" },
     { "json", 0, NULL, NULL, "samples as objects, a field of many samples as a list, a value as it is" },
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
@@ -117,6 +118,17 @@ static int get_stored(mldf_get *job)
     return cli_write_out(job->output, job->force, bytes->data, bytes->size);
 }
 
+static int get_raw(mldf_get *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_bytes *bytes = &job->reader.bytes;
+    if (to_terminal(job))
+        return refuse_terminal(job);
+    if (coffer_mldf_read(bytes, NULL, job->reader.set, job->place.first, job->place.field, &err) != COFFER_OK)
+        return fail(job, &err);
+    return cli_write_out(job->output, job->force, bytes->data, bytes->size);
+}
+
 /* Numbers and texts with a line break after them; a value that is absent or locked is an error, for scripts
  * to see. */
 static int get_text(mldf_get *job)
@@ -162,6 +174,8 @@ static int get_value(mldf_get *job)
         return get_stored(job);
     sample_file file = as == AS_BY_NAME ? sample_file_of_name(job->output, field) : (sample_file)as;
     bool readable = sample_is_readable(field) || field->kind == COFFER_MLDF_ENTRY_OPAQUE;
+    if (cli_has(job->args, "raw"))
+        return get_raw(job);
     if (file == SAMPLE_FILE_VALUE && as == AS_BY_NAME && (is_number || (readable && !job->output)))
         return get_text(job);
     return get_file(job, file);
@@ -176,9 +190,10 @@ static int get(mldf_get *job)
         return cli_usage(
             job->args,
             "--csv prints a table: give a range of samples such as 0..10, without a field or with several");
-    if (many_fields && (cli_has(job->args, "stored") || cli_has(job->args, "as")))
+    if (many_fields &&
+        (cli_has(job->args, "stored") || cli_has(job->args, "as") || cli_has(job->args, "raw")))
         return cli_usage(job->args,
-                         "--stored and --as are about one field: say SAMPLE.FIELD, or --field NAME");
+                         "--stored, --raw and --as are about one field: say SAMPLE.FIELD, or --field NAME");
     if (job->place.is_one)
         return many_fields ? get_sample(job) : get_value(job);
     if (!many_fields && mldf_output_is_folder(job))

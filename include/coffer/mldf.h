@@ -249,6 +249,32 @@ COFFER_API_STATUS coffer_mldf_get_array(coffer_bytes *out, uint64_t dims[COFFER_
 COFFER_API_STATUS coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *set, uint64_t sample,
                                          size_t field, coffer_error *err);
 
+/* The parts of a value of type TEXT_HIERARCHICAL (its texts, without names) or MULTIMODAL. */
+typedef struct coffer_mldf_parts coffer_mldf_parts;
+
+typedef struct coffer_mldf_part {
+    uint32_t struct_size;
+    uint16_t type;    /* coffer_mldf_type, or an unknown number */
+    const char *name; /* UTF-8, not terminated; borrowed from the parts, like the bytes */
+    size_t name_len;
+    const uint8_t *bytes;
+    size_t size;
+} coffer_mldf_part;
+
+#define COFFER_MLDF_PART_INIT                         \
+    {                                                 \
+        sizeof(coffer_mldf_part), 0, NULL, 0, NULL, 0 \
+    }
+
+COFFER_API void coffer_mldf_part_init(coffer_mldf_part *out, uint32_t struct_size);
+/* out : owned by the caller, coffer_mldf_parts_free(). The value is read and checked as a whole. */
+COFFER_API_STATUS coffer_mldf_get_parts(coffer_mldf_parts **out, const coffer_mldf *set, uint64_t sample,
+                                        size_t field, coffer_error *err);
+COFFER_API void coffer_mldf_parts_free(coffer_mldf_parts *parts);
+COFFER_API size_t coffer_mldf_parts_count(const coffer_mldf_parts *parts);
+COFFER_API_STATUS coffer_mldf_parts_at(coffer_mldf_part *out, const coffer_mldf_parts *parts, size_t index,
+                                       coffer_error *err);
+
 typedef struct coffer_mldf_column_opts {
     uint32_t struct_size;
     uint32_t threads; /* 0 = one per core */
