@@ -8,7 +8,7 @@ static const cli_option own_options[] = {
     { "to", 0, "KIND", NULL, "kind of the output", "by its extension" },
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
     { "list", 0, NULL, NULL, "list the conversions; followed by a kind such as npy: their options" },
-    { "json", 0, NULL, NULL, "with --list: print one JSON object" },
+    { "json", 0, NULL, NULL, "one JSON object: file, output, size, notes; with --list the conversions" },
     { "csv", 0, NULL, NULL, "with --list: print comma-separated values with a header line" },
 };
 enum { OWN_OPTIONS = sizeof own_options / sizeof own_options[0] };

@@ -3,6 +3,7 @@
 #include "term.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static const term_style severity_styles[] = {
     [COFFER_NOTE] = TERM_BLUE,
@@ -57,6 +58,33 @@ void cli_add_findings(coffer_node *root, const coffer_report *report)
         else
             coffer_node_add_u64(map, "offset", finding->offset, COFFER_UNIT_OFFSET);
         coffer_node_add_text(map, "text", finding->text);
+    }
+}
+
+void cli_print_notes(const char *path, const coffer_report *notes)
+{
+    fflush(stdout);
+    for (size_t i = 0; i < coffer_report_count(notes); i++) {
+        const coffer_finding *note = coffer_report_at(notes, i);
+        fprintf(stderr, "coffer: ");
+        term_print_text(stderr, path, strlen(path), 0);
+        fprintf(stderr, ": %s%s%s: ", term_on(stderr, severity_styles[note->severity]),
+                coffer_severity_name(note->severity), term_off(stderr));
+        term_print_text(stderr, note->text, strlen(note->text), 0);
+        fputc('\n', stderr);
+    }
+    if (total(notes) > coffer_report_count(notes))
+        fprintf(stderr, "coffer: and %" PRIu64 " more notes\n", total(notes) - coffer_report_count(notes));
+}
+
+void cli_add_notes(coffer_node *root, const coffer_report *notes)
+{
+    coffer_node *list = coffer_node_add_list(root, "notes");
+    for (size_t i = 0; i < coffer_report_count(notes); i++) {
+        const coffer_finding *note = coffer_report_at(notes, i);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "severity", coffer_severity_name(note->severity));
+        coffer_node_add_text(map, "text", note->text);
     }
 }
 

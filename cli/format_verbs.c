@@ -12,7 +12,7 @@
 const cli_format_verb *const cli_format_verbs[] = {
     &cli_mscan_get,        &cli_mscan_append,      &cli_mscan_stats,
     &cli_mscan_heatmap,    &cli_mscan_replay,      &cli_pycauset_get,
-    &cli_pycauset_set,     &cli_pycauset_log,      &cli_pycauset_stats,
+    &cli_pycauset_set,     &cli_pycauset_revert, &cli_pycauset_log,      &cli_pycauset_stats,
     &cli_pycauset_heatmap, &cli_tensors_get,       &cli_tensors_stats,
     &cli_mcf_pack,         &cli_mcf_set,           &cli_mldf_head,
     &cli_mldf_get,         &cli_mldf_stats,        &cli_mldf_sheet,
@@ -20,7 +20,8 @@ const cli_format_verb *const cli_format_verbs[] = {
     &cli_mldf_set,         &cli_mldf_delete,       &cli_mldf_concat,
     &cli_mldf_split,       &cli_mlyze_stats,       &cli_mlyze_peak,
     &cli_mlyze_leaks,      &cli_mlyze_temporaries, &cli_mlyze_flame,
-    &cli_mlyze_timeline,   &cli_mlyze_diff,        NULL,
+    &cli_mlyze_timeline,   &cli_mlyze_diff,        &cli_mcf_unpack,
+    NULL,
 };
 
 bool cli_row_is_for(const cli_format_verb *row, const char *format)

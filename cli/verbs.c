@@ -26,7 +26,15 @@ static const cli_verb stats = {
     .name = "stats",
     .usage = "FILE",
     .summary = "compute sums, means and extremes of the values in a file",
-    .description = "What is counted, and how it can be grouped, depends on the format of FILE.",
+    .description =
+        "What is counted, and how it can be grouped, depends on the format of FILE.\n"
+        "For a scan, values are in real units if it has a scale, else the stored integers (0 to 65535). "
+        "saturated counts values of 65535, the largest integer the file can store: the writer may have cut "
+        "off larger ones. A z-score says how many standard deviations a value is above the mean of all "
+        "values, or with --scope layer of those of its layer. sps (surprise) is the z-score of the "
+        "activation minus that of the gradient norm, averaged over the records of a line; integral is its "
+        "sum. dsc is sps by parameter: it is large for a parameter that is active but no longer learns. The "
+        "layer follows from the name, such as model.layers.7.mlp.",
     .min_operands = 1,
     .max_operands = 1,
     .group = CLI_GROUP_LOOK,
@@ -48,7 +56,7 @@ static const cli_verb log_verb = {
     .summary = "list the earlier states of a file",
     .description =
         "Lists the older states that are still in the file, and what changed from one to the next. "
-        "'coffer info --generation N' shows one of them, 'coffer repair --to N' restores it.",
+        "'coffer info --generation N' shows one of them, 'coffer revert FILE N' restores it.",
     .min_operands = 1,
     .max_operands = 1,
     .group = CLI_GROUP_LOOK,
@@ -67,6 +75,18 @@ static const cli_verb set = {
     .group = CLI_GROUP_CHANGE,
 };
 
+static const cli_verb revert = {
+    .name = "revert",
+    .usage = "FILE [GENERATION]",
+    .summary = "make an older state of a file the newest one",
+    .description =
+        "Restores the metadata of an older generation, and the elements that were changed since, as a new "
+        "generation: nothing is deleted, and the revert can be reverted. 'coffer log' lists the generations.",
+    .min_operands = 1,
+    .max_operands = 2,
+    .group = CLI_GROUP_CHANGE,
+};
+
 static const cli_verb append = {
     .name = "append",
     .usage = "FILE IN",
@@ -76,7 +96,22 @@ static const cli_verb append = {
         "of IN is in it. The kinds of IN depend on the format of FILE.",
     .min_operands = 2,
     .max_operands = 2,
+    .writes = CLI_WRITES_FIRST,
     .group = CLI_GROUP_CHANGE,
+};
+
+static const cli_verb unpack = {
+    .name = "unpack",
+    .usage = "FILE FOLDER",
+    .summary = "restore the folder that a model was packed from",
+    .description =
+        "Writes configuration, tokenizer, the other files and the weights of a model into FOLDER, which is "
+        "created when it does not exist. Weights are the same bytes as before when the model has their "
+        "safetensors headers and unconverted tensors; otherwise they become model.safetensors.\n"
+        "The exit status is 1 when a file is not byte for byte what was packed.",
+    .min_operands = 2,
+    .max_operands = 2,
+    .group = CLI_GROUP_CONVERT,
 };
 
 static const cli_verb pack = {
@@ -89,6 +124,7 @@ static const cli_verb pack = {
     .min_operands = 2,
     .max_operands = SIZE_MAX,
     .makes_file = true,
+    .writes = CLI_WRITES_LAST,
     .group = CLI_GROUP_CONVERT,
 };
 
@@ -127,6 +163,7 @@ static const cli_verb concat = {
     .min_operands = 2,
     .max_operands = SIZE_MAX,
     .makes_file = true,
+    .writes = CLI_WRITES_LAST,
     .group = CLI_GROUP_SETS,
 };
 
@@ -248,11 +285,13 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_check,
     &cli_verb_repair,
     &set,
+    &revert,
     &append,
     &cli_verb_compact,
     &cli_verb_compress,
     &cli_verb_convert,
     &pack,
+    &unpack,
     &cli_verb_quantize,
     &head,
     &delete_verb,
@@ -281,10 +320,11 @@ static const struct {
     { "verify", "check" },   { "validate", "check" }, { "fsck", "check" },       { "test", "check" },
     { "cat", "get" },        { "extract", "get" },    { "dump", "get" },         { "export", "convert" },
     { "import", "convert" }, { "show", "info" },      { "inspect", "info" },     { "describe", "info" },
-    { "list", "ls" },        { "unpack", "get" },     { "merge", "concat" },     { "join", "concat" },
+    { "list", "ls" },        { "merge", "concat" },     { "join", "concat" },
     { "compare", "diff" },   { "fix", "repair" },     { "recover", "repair" },   { "remove", "delete" },
     { "rm", "delete" },      { "shuffle", "order" },  { "flamegraph", "flame" }, { "summary", "stats" },
-    { "history", "log" },    { "shrink", "compact" }, { "create", "pack" },
+    { "history", "log" },    { "undo", "revert" },    { "restore", "revert" },   { "rollback", "revert" },
+    { "shrink", "compact" }, { "create", "pack" },
 };
 
 const cli_verb *cli_find_verb(const char *name)

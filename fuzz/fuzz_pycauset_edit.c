@@ -89,7 +89,8 @@ static void commit_all(const char *path, bytes from, const fuzz_input *input)
     opts.durability = COFFER_DURABILITY_NONE;
     opts.limits = &input->limits;
     coffer_pycauset *matrix = fuzz_open(input, NULL);
-    MUST((coffer_pycauset_editor_open(&editor, path, &opts, NULL) == COFFER_OK) == (matrix != NULL));
+    bool editable = matrix && !coffer_pycauset_get_info(matrix)->newer_lost;
+    MUST((coffer_pycauset_editor_open(&editor, path, &opts, NULL) == COFFER_OK) == editable);
     coffer_pycauset_close(matrix);
     if (!editor)
         return;

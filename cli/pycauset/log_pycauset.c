@@ -25,6 +25,72 @@ static const coffer_pycauset_value *before(const coffer_pycauset_history *histor
     return NULL;
 }
 
+/* A number, or "1+2j" for the two of a complex one. */
+static void add_number(coffer_node *map, const char *name, const coffer_pycauset_value *value)
+{
+    switch (coffer_pycauset_value_kind(value)) {
+    case COFFER_PYCAUSET_U64:
+        coffer_node_add_u64(map, name, coffer_pycauset_value_u64(value), COFFER_UNIT_NONE);
+        break;
+    case COFFER_PYCAUSET_I64:
+        coffer_node_add_i64(map, name, coffer_pycauset_value_i64(value), COFFER_UNIT_NONE);
+        break;
+    case COFFER_PYCAUSET_ARRAY:
+        coffer_node_add_printf(map, name, "%.17g%+.17gj",
+                               coffer_pycauset_value_f64(coffer_pycauset_value_at(value, 0)),
+                               coffer_pycauset_value_f64(coffer_pycauset_value_at(value, 1)));
+        break;
+    default:
+        coffer_node_add_f64(map, name, coffer_pycauset_value_f64(value), COFFER_UNIT_NONE);
+    }
+}
+
+static void add_elements(coffer_node *map, const coffer_pycauset_value *elements)
+{
+    coffer_node *list = coffer_node_add_list(map, "elements");
+    for (size_t i = 0; i < coffer_pycauset_value_count(elements); i++) {
+        const coffer_pycauset_value *element = coffer_pycauset_value_at(elements, i);
+        coffer_node *entry = coffer_node_add_map(list, NULL);
+        for (int k = 0; k < 2; k++) {
+            const char *key = k == 0 ? "row" : "col";
+            coffer_node_add_u64(entry, key,
+                                coffer_pycauset_value_u64(coffer_pycauset_value_find(element, key)),
+                                COFFER_UNIT_OFFSET);
+        }
+        add_number(entry, "old", coffer_pycauset_value_find(element, "old"));
+        add_number(entry, "new", coffer_pycauset_value_find(element, "new"));
+    }
+}
+
+/* Keys that describe the commit are shown apart from its changes. */
+static bool is_own_key(const char *path)
+{
+    static const char *const keys[] = { "commit", "element_changes", "payload_checksums" };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        size_t len = strlen(keys[i]);
+        if (strncmp(path, keys[i], len) == 0 && (!path[len] || path[len] == '.'))
+            return true;
+    }
+    return false;
+}
+
+static coffer_status add_changes(coffer_node *map, const coffer_pycauset_value *before,
+                                 const coffer_pycauset_value *after, coffer_error *err)
+{
+    coffer_node *all = NULL;
+    coffer_status status = coffer_node_new(&all, err);
+    if (!status)
+        status = coffer_pycauset_value_diff(all, before, after, err);
+    coffer_node *list = coffer_node_add_list(map, "changes");
+    for (const coffer_node *change = coffer_node_first(coffer_node_find(all, "changes")); change && !status;
+         change = coffer_node_next(change)) {
+        if (!is_own_key(coffer_node_get_text(coffer_node_find(change, "path"), NULL)))
+            coffer_node_add_copy(list, NULL, change);
+    }
+    coffer_node_free(all);
+    return status;
+}
+
 static coffer_status add_generation(coffer_node *list, const coffer_pycauset_history *history, size_t index,
                                     coffer_error *err)
 {
@@ -39,9 +105,12 @@ static coffer_status add_generation(coffer_node *list, const coffer_pycauset_his
     coffer_node_add_bool(map, "committed", state->committed);
     coffer_node_add_text(map, "slot", state->slot ? slot : NULL);
     coffer_node_add_text(map, "date", state->date);
+    coffer_node_add_text(map, "message", state->message);
+    coffer_node_add_text(map, "author", state->author);
     coffer_node_add_u64(map, "offset", state->offset, COFFER_UNIT_OFFSET);
     coffer_node_add_u64(map, "length", state->length, COFFER_UNIT_BYTES);
-    return coffer_pycauset_value_diff(map, before(history, index), state->metadata, err);
+    add_elements(map, state->elements);
+    return add_changes(map, before(history, index), state->metadata, err);
 }
 
 static coffer_status gather(coffer_node *root, const cli_args *args, const coffer_pycauset_history *history,
@@ -89,6 +158,41 @@ static void print_change(const coffer_node *change)
     putchar('\n');
 }
 
+static void print_elements(const coffer_node *elements)
+{
+    size_t shown = 0;
+    for (const coffer_node *at = coffer_node_first(elements); at && shown < MOST_CHANGES;
+         at = coffer_node_next(at), shown++) {
+        printf("    element  [%" PRIu64 ",%" PRIu64 "]  ", coffer_node_get_u64(coffer_node_find(at, "row")),
+               coffer_node_get_u64(coffer_node_find(at, "col")));
+        print_value(coffer_node_find(at, "old"));
+        fputs(" → ", stdout);
+        print_value(coffer_node_find(at, "new"));
+        putchar('\n');
+    }
+    if (shown < coffer_node_count(elements))
+        printf("    … %zu more\n", coffer_node_count(elements) - shown);
+}
+
+/* "    message (author)" */
+static void print_message(const coffer_node *map)
+{
+    size_t len, author_len;
+    const char *message = coffer_node_get_text(coffer_node_find(map, "message"), &len);
+    const char *author = coffer_node_get_text(coffer_node_find(map, "author"), &author_len);
+    if (!len && !author_len)
+        return;
+    fputs("    ", stdout);
+    if (len)
+        term_print_text(stdout, message, len, 0);
+    if (author_len) {
+        fputs(len ? " (" : "by ", stdout);
+        term_print_text(stdout, author, author_len, 0);
+        fputs(len ? ")" : "", stdout);
+    }
+    putchar('\n');
+}
+
 static void print_changes(const coffer_node *changes)
 {
     size_t shown = 0;
@@ -123,6 +227,8 @@ static void print_generation(const coffer_node *map, bool is_first)
     printf(", %s at offset %" PRIu64 "\n",
            term_bytes(size, coffer_node_get_u64(coffer_node_find(map, "length"))),
            coffer_node_get_u64(coffer_node_find(map, "offset")));
+    print_message(map);
+    print_elements(coffer_node_find(map, "elements"));
     if (is_first)
         printf("    %zu values\n", coffer_node_count(changes));
     else

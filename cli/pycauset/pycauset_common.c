@@ -1,7 +1,16 @@
 /* Shared by the verbs for matrices. */
+#include "base/fail.h"
 #include "pycauset_verbs.h"
+#include "term.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t generation,
                          int (*work)(const cli_args *args, const coffer_pycauset *matrix))
@@ -17,6 +26,123 @@ int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t gene
     int result = work(args, matrix);
     coffer_pycauset_close(matrix);
     return result;
+}
+
+/* ---- A fallback to an older state ---- */
+
+static coffer_status read_file(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
+{
+    FILE *file = context;
+    if (fseeko(file, (off_t)offset, SEEK_SET) == 0 && fread(out, 1, len, file) == len)
+        return COFFER_OK;
+    return coffer__fail_errno(err, "cannot read", errno);
+}
+
+/* Not through coffer_source_open: a file that is only looked at here is not an input of the verb. */
+static bool shows_older_state(coffer_pycauset_info *info, FILE *file, uint64_t size)
+{
+    static const coffer_source_ops ops = { .struct_size = sizeof ops, .read_at = read_file };
+    coffer_source *src = NULL;
+    coffer_pycauset *matrix = NULL;
+    const coffer_format *format = NULL;
+    bool older = coffer_source_new(&src, &ops, file, size, "", NULL) == COFFER_OK &&
+                 coffer_identify(&format, src, NULL) == COFFER_OK &&
+                 strcmp(coffer_format_name(format), "pycauset") == 0 &&
+                 coffer_pycauset_open(&matrix, src, NULL, NULL) == COFFER_OK;
+    if (older)
+        *info = *coffer_pycauset_get_info(matrix);
+    coffer_pycauset_close(matrix);
+    coffer_source_close(src);
+    return older && info->newer_lost;
+}
+
+int pycauset_report_fallback(const cli_args *args)
+{
+    int status = CLI_OK;
+    for (size_t i = 0; i < cli_operand_count(args); i++) {
+        const char *path = cli_operand(args, i);
+        struct stat st;
+        coffer_pycauset_info info;
+        FILE *file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
+        if (!file)
+            continue;
+        if (shows_older_state(&info, file, (uint64_t)st.st_size)) {
+            status = CLI_FINDINGS;
+            fprintf(stderr, "%scoffer:%s ", term_on(stderr, TERM_YELLOW), term_off(stderr));
+            term_print_text(stderr, path, strlen(path), 0);
+            fprintf(stderr,
+                    ": slot %c is damaged: this is generation %" PRIu64
+                    ", and a newer one may be lost; 'coffer check' shows the damage\n",
+                    info.damaged_slot, info.generation);
+        }
+        fclose(file);
+    }
+    return status;
+}
+
+/* ---- Arguments ---- */
+
+static bool parse_integer(pycauset_number *out, const char *text)
+{
+    char *end;
+    bool negative = text[0] == '-';
+    if (!isdigit((unsigned char)text[negative]))
+        return false;
+    errno = 0;
+    int64_t low = negative ? strtoll(text, &end, 10) : 0;
+    uint64_t high = negative ? 0 : strtoull(text, &end, 10);
+    if (*end || errno)
+        return false;
+    out->dtype = negative ? COFFER_DTYPE_I64 : COFFER_DTYPE_U64;
+    memcpy(out->bytes, negative ? (const void *)&low : (const void *)&high, sizeof low);
+    return true;
+}
+
+bool pycauset_parse_number(pycauset_number *out, const char *text)
+{
+    double parts[2] = { 0, 0 };
+    char *end;
+    bool truth = strcmp(text, "true") == 0;
+    if (truth || strcmp(text, "false") == 0)
+        return parse_integer(out, truth ? "1" : "0");
+    if (parse_integer(out, text))
+        return true;
+    parts[0] = strtod(text, &end);
+    if (end == text || isspace((unsigned char)text[0]))
+        return false;
+    out->dtype = COFFER_DTYPE_F64;
+    if (*end == '+' || *end == '-') {
+        char *rest;
+        parts[1] = strtod(end, &rest);
+        if (rest == end)
+            return false;
+        end = rest;
+        out->dtype = COFFER_DTYPE_C128;
+    }
+    if (*end == 'i' || *end == 'j') {
+        if (out->dtype != COFFER_DTYPE_C128) {
+            parts[1] = parts[0];
+            parts[0] = 0;
+        }
+        out->dtype = COFFER_DTYPE_C128;
+        end++;
+    } else if (out->dtype == COFFER_DTYPE_C128) {
+        return false;
+    }
+    memcpy(out->bytes, parts, sizeof parts);
+    return !*end;
+}
+
+int64_t pycauset_now(void)
+{
+    const char *fixed = getenv("SOURCE_DATE_EPOCH");
+    char *end;
+    if (fixed && isdigit((unsigned char)*fixed)) {
+        long long seconds = strtoll(fixed, &end, 10);
+        if (!*end)
+            return seconds;
+    }
+    return (int64_t)time(NULL);
 }
 
 const char *pycauset_element_type(const coffer_pycauset_info *info)

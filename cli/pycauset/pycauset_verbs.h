@@ -7,6 +7,7 @@
 
 extern const cli_format_verb cli_pycauset_get;
 extern const cli_format_verb cli_pycauset_set;
+extern const cli_format_verb cli_pycauset_revert;
 extern const cli_format_verb cli_pycauset_log;
 extern const cli_format_verb cli_pycauset_stats;
 extern const cli_format_verb cli_pycauset_heatmap;
@@ -15,6 +16,17 @@ extern const cli_format_verb cli_pycauset_heatmap;
  * the active one. */
 int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t generation,
                          int (*work)(const cli_args *args, const coffer_pycauset *matrix));
+/* Says on stderr which operands of a verb are matrices that show an older state, because the slot of a newer
+ * one is damaged; gives CLI_FINDINGS when one is. */
+int pycauset_report_fallback(const cli_args *args);
+/* A number as it is typed: "7", "-1.5e3", "nan", "1+2j", "true". */
+typedef struct pycauset_number {
+    coffer_dtype dtype; /* I64, U64, F64 or C128 */
+    uint8_t bytes[16];
+} pycauset_number;
+bool pycauset_parse_number(pycauset_number *out, const char *text);
+/* Seconds since 1970, as SOURCE_DATE_EPOCH says where it is set. */
+int64_t pycauset_now(void);
 /* "f64", "bit"; "mixed" for a block matrix whose blocks differ. */
 const char *pycauset_element_type(const coffer_pycauset_info *info);
 

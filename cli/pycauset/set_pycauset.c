@@ -1,4 +1,4 @@
-/* set, for matrices: changes to the metadata, all of one command in one commit. */
+/* set, for matrices: changes to metadata and elements, all of one command in one commit. */
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json.h"
@@ -25,6 +25,9 @@ static const cli_option options[] = {
       "the next KEY=VALUE is a computed result (a number), valid for this payload and view only" },
     { "delete", 'd', "KEY", NULL, "remove the value at KEY" },
     { "checksum", 0, NULL, NULL, "store checksums of the payload, which 'coffer check --full' verifies" },
+    { "message", 'm', "TEXT", NULL, "what the change is for; 'coffer log' shows it" },
+    { "author", 0, "NAME", NULL, "who makes the change; 'coffer log' shows it" },
+    { "any-key", 0, NULL, NULL, "accept a new KEY at the top level that the format does not define" },
     { "durability", 0, "HOW", "full|ordered|none",
       "when the change reaches the disk (before the command ends; later, a crash restores the old state; "
       "any time)",
@@ -36,7 +39,8 @@ typedef struct set_job {
     const cli_args *args;
     coffer_pycauset_changes *changes;
     size_t count;
-    bool as_json; /* the report */
+    bool as_json;             /* the report */
+    const char *unknown_word; /* the first KEY=VALUE whose key the format does not define, or NULL */
 } set_job;
 
 /* ---- Values ---- */
@@ -188,6 +192,70 @@ static const struct value_type *find_type(const char *option)
 
 /* ---- The command line ---- */
 
+/* "[3,4]=7" or "[3]=7": an element of the matrix. */
+static coffer_status add_element(set_job *job, const char *word, coffer_error *err)
+{
+    uint64_t at[2] = { 0, 0 };
+    size_t given = 0;
+    const char *text = word + 1;
+    pycauset_number number;
+    for (; given < 2 && isdigit((unsigned char)*text); given++) {
+        char *end;
+        errno = 0;
+        at[given] = strtoull(text, &end, 10);
+        if (errno)
+            break;
+        text = end + (*end == ',');
+        if (*end != ',') {
+            given++;
+            break;
+        }
+    }
+    if (given == 0 || text[0] != ']' || text[1] != '=')
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "'%s' is not [ROW,COLUMN]=VALUE", word);
+    if (!pycauset_parse_number(&number, text + 2))
+        return refuse("element", text + 2, "a number", err);
+    job->count++;
+    return coffer_pycauset_changes_set_element(job->changes, at[0], at[1], number.bytes, number.dtype, err);
+}
+
+/* "3,4=7" would be a key named "3,4", which nobody wants. */
+static coffer_status refuse_place(const char *word, size_t len, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                        "'%.*s' is not a key; an element is changed with '[%.*s]%s'", (int)len, word,
+                        (int)len, word, word + len);
+}
+
+static bool is_known_key(const char *key)
+{
+    static const char *const known[] = { "properties",
+                                         "cached",
+                                         "provenance",
+                                         "view",
+                                         "seed",
+                                         "spacetime",
+                                         "rows",
+                                         "cols",
+                                         "matrix_type",
+                                         "data_type",
+                                         "payload_layout",
+                                         "payload_uuid",
+                                         "block_manifest",
+                                         "object_type",
+                                         "n",
+                                         "commit",
+                                         "element_changes",
+                                         "payload_checksums" };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        size_t len = strlen(known[i]);
+        if (strncmp(key, known[i], len) == 0 && (!key[len] || key[len] == '.'))
+            return true;
+    }
+    return false;
+}
+
 static coffer_status add_assignment(set_job *job, const char *word, put_value *put, coffer_error *err)
 {
     const char *equals = strchr(word, '=');
@@ -195,8 +263,14 @@ static coffer_status add_assignment(set_job *job, const char *word, put_value *p
     if (!equals || equals == word)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "'%s' is not KEY=VALUE",
                             word);
+    if (word[0] == '[')
+        return add_element(job, word, err);
+    if (strspn(word, "0123456789,") == (size_t)(equals - word))
+        return refuse_place(word, (size_t)(equals - word), err);
     coffer__buffer_append(&key, word, (size_t)(equals - word));
     const char *text = coffer__buffer_text(&key);
+    if (put != put_cached && !is_known_key(text) && !job->unknown_word)
+        job->unknown_word = word;
     coffer_status status = key.failed ? coffer__fail_no_memory(err, (size_t)(equals - word))
                                       : put(job->changes, text, equals + 1, err);
     coffer__buffer_free(&key);
@@ -252,8 +326,11 @@ static int gather(set_job *job, coffer_error *err)
         return cli_usage(job->args, "%s", err->text);
     if (!ends_well(job, type))
         return cli_usage(job->args, "--%s must be followed by KEY=VALUE", type->option);
-    return job->count ? CLI_OK
-                      : cli_usage(job->args, "nothing to change: give KEY=VALUE, --delete KEY or --checksum");
+    return job->count
+               ? CLI_OK
+               : cli_usage(
+                     job->args,
+                     "nothing to change: give KEY=VALUE, '[ROW,COLUMN]=VALUE', --delete KEY or --checksum");
 }
 
 /* ---- The commit ---- */
@@ -291,6 +368,42 @@ static int fail(const set_job *job, const coffer_error *err)
     return CLI_USAGE;
 }
 
+/* Warns of a view that the program pycauset does not understand. */
+static void warn_misread(const char *path)
+{
+    coffer_pycauset *matrix = NULL;
+    if (coffer_pycauset_open_path(&matrix, path, NULL, NULL) != COFFER_OK)
+        return;
+    const coffer_pycauset_info *info = coffer_pycauset_get_info(matrix);
+    bool view = info->transposed || info->scalar_real != 1.0 || info->scalar_imag != 0.0;
+    const char *misread = coffer_pycauset_misread(info);
+    if (view && misread) {
+        fflush(stdout);
+        fprintf(stderr, "%scoffer:%s ", term_on(stderr, TERM_YELLOW), term_off(stderr));
+        term_print_text(stderr, path, strlen(path), 0);
+        fprintf(stderr, ": warning: %s\n", misread);
+    }
+    coffer_pycauset_close(matrix);
+}
+
+/* A new key at the top level is nearly always a slip: notes about a matrix are in "properties". */
+static int check_keys(const set_job *job, const coffer_pycauset_editor *editor)
+{
+    const char *word = job->unknown_word;
+    coffer__buffer key = COFFER__BUFFER_INIT;
+    if (!word || cli_has(job->args, "any-key"))
+        return CLI_OK;
+    coffer__buffer_append(&key, word, strcspn(word, ".="));
+    bool exists = coffer_pycauset_value_find(coffer_pycauset_editor_metadata(editor),
+                                             coffer__buffer_text(&key)) != NULL;
+    coffer__buffer_free(&key);
+    return exists ? CLI_OK
+                  : cli_usage(job->args,
+                              "the format does not define the key \"%.*s\"; use properties.%s, or --any-key "
+                              "to add it at the top level",
+                              (int)strcspn(word, ".="), word, word);
+}
+
 /* A signal waits until the file has its old content or all changes. */
 static int commit(const set_job *job)
 {
@@ -299,7 +412,14 @@ static int commit(const set_job *job)
     coffer_pycauset_editor *editor = NULL;
     uint64_t generation = 0;
     opts.durability = (coffer_durability)cli_choice(job->args, "durability", COFFER_DURABILITY_FULL);
+    opts.message = cli_value(job->args, "message");
+    opts.author = cli_value(job->args, "author");
+    opts.time = pycauset_now();
     coffer_status status = coffer_pycauset_editor_open(&editor, cli_operand(job->args, 0), &opts, &err);
+    if (!status && check_keys(job, editor)) {
+        coffer_pycauset_editor_close(editor);
+        return CLI_USAGE;
+    }
     cli_hold_signals();
     if (!status)
         status = coffer_pycauset_editor_commit(&generation, editor, job->changes, &err);
@@ -308,7 +428,11 @@ static int commit(const set_job *job)
         cli_release_signals();
     else
         cli_finish_signals();
-    return status ? fail(job, &err) : report(job, generation);
+    if (status)
+        return fail(job, &err);
+    int result = report(job, generation);
+    warn_misread(cli_operand(job->args, 0));
+    return result;
 }
 
 static int run(const cli_args *args, coffer_source *src)
@@ -335,6 +459,7 @@ const cli_format_verb cli_pycauset_set = {
         "  coffer set m.pycauset properties.label='first run' properties.beta=0.5   # a text and a number\n"
         "  coffer set m.pycauset --string properties.version=1.10 --json properties.tags='[\"a\",\"b\"]'\n"
         "  coffer set m.pycauset --cached trace=2.5 --delete properties.old\n"
+        "  coffer set m.pycauset '[3,4]=7' -m 'typing error'           # an element, in place\n"
         "  coffer set m.pycauset --checksum\n",
     .run = run,
     .opens_file = true,

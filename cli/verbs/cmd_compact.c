@@ -1,9 +1,13 @@
 /* Dropping what nothing refers to any more. */
 #include "verbs.h"
 
+#include "mcf/mcf_verbs.h"
+
 #include "term.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Room for the JSON keys, in the order they are shown. */
 static coffer_status begin_report(coffer_node **out, const char *path, const char *output, coffer_error *err)
@@ -39,13 +43,36 @@ static int step(void *context, uint64_t done, uint64_t total)
     return bar->progress.step(bar->progress.context, done, total) || cli_signal_waits();
 }
 
-static coffer_status compact(coffer_node *root, const char *path, const char *output, bool overwrite,
-                             coffer_error *err)
+/* In a terminal, older states are dropped only when somebody agrees to it. */
+static bool is_agreed(const cli_args *args, const char *path, uint64_t keep)
+{
+    coffer_pycauset_history *history = NULL;
+    size_t states = 0, dropped;
+    char answer[16] = "";
+    if (cli_has(args, "yes") || cli_value(args, "output") || !term_is_terminal(stderr) ||
+        !isatty(STDIN_FILENO))
+        return true;
+    if (coffer_pycauset_history_open_path(&history, path, NULL, NULL) == COFFER_OK)
+        states = coffer_pycauset_history_count(history);
+    coffer_pycauset_history_close(history);
+    if (states <= keep)
+        return true;
+    dropped = states - (size_t)keep;
+    fprintf(stderr, "%zu older state%s of ", dropped, dropped == 1 ? "" : "s");
+    term_print_text(stderr, path, strlen(path), 0);
+    fprintf(stderr, " will be deleted and cannot be restored ('coffer log' lists them). Continue? [y/N] ");
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static coffer_status compact(coffer_node *root, const char *path, const char *output, const cli_args *args,
+                             uint64_t keep, coffer_error *err)
 {
     term_progress bar;
     coffer_progress progress = { sizeof progress, step, &bar };
     coffer_compact_opts opts = COFFER_COMPACT_OPTS_INIT;
-    opts.overwrite = overwrite;
+    opts.overwrite = cli_has(args, "force");
+    opts.allow_damaged = cli_choice(args, "damaged", 0) == 1;
+    opts.keep = keep;
     opts.progress = &progress;
     term_progress_start(&bar, "compacting", NULL);
     cli_hold_signals();
@@ -65,9 +92,16 @@ static int run(const cli_args *args)
     const char *path = cli_operand(args, 0), *output = cli_value(args, "output");
     if (strcmp(path, "-") == 0)
         return cli_usage(args, "a file is compacted where it is: standard input cannot be");
+    uint64_t keep;
+    if (!cli_number(&keep, args, "keep", 1, 1, UINT64_MAX))
+        return CLI_USAGE;
+    if (!is_agreed(args, path, keep)) {
+        fputs("nothing was changed\n", stderr);
+        return CLI_FINDINGS;
+    }
     coffer_status status = begin_report(&root, path, output, &err);
     if (status == COFFER_OK)
-        status = compact(root, path, output, cli_has(args, "force"), &err);
+        status = compact(root, path, output, args, keep, &err);
     if (status == COFFER_OK)
         status = coffer_node_status(root, &err);
     int result = CLI_OK;
@@ -78,12 +112,16 @@ static int run(const cli_args *args)
     else
         print_for_people(output ? output : path, root);
     coffer_node_free(root);
-    return result;
+    return status ? result : cli_worse(result, cli_report_damage(output ? output : path));
 }
 
 static const cli_option options[] = {
     { "output", 'o', "OUT", NULL, "write to OUT and leave FILE unchanged" },
     { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
+    { "damaged", 0, "MODE", "stop|keep",
+      "data whose checksum is wrong: stop, or keep it and record the damage", "stop" },
+    { "keep", 'k', "N", NULL, "number of states to keep of a file with a history (see 'coffer log')", "1" },
+    { "yes", 'y', NULL, NULL, "delete older states without asking" },
     { "json", 0, NULL, NULL, "one JSON object: file, output, size_before, size_after, what was dropped" },
     { 0 },
 };
@@ -95,9 +133,12 @@ const cli_verb cli_verb_compact = {
     .group = CLI_GROUP_CHANGE,
     .description =
         "Formats that are changed by appending keep what was there before. This drops it, and with "
-        "it the older states of the file. The new file takes the place of the old one when it is "
+        "it the older states of the file, except for those that --keep names; in a terminal it asks before. "
+        "The "
+        "new file takes the place of the old one when it is "
         "complete; writers are kept away meanwhile, readers are not.",
     .examples = "  coffer compact m.pycauset                  # in place, atomically\n"
+                "  coffer compact m.pycauset --keep 3         # the newest state and two before it\n"
                 "  coffer compact m.pycauset -o small.pycauset\n",
     .options = options,
     .min_operands = 1,

@@ -3,6 +3,7 @@
 
 #include "args.h"
 #include "convert_options.h"
+#include "findings.h"
 #include "key.h"
 #include "term.h"
 
@@ -22,26 +23,66 @@ static size_t collect_settings(coffer_setting *settings, const cli_args *args)
     return count;
 }
 
+/* Whether a file that an option names is the output too. */
+static bool names_input(const cli_args *args, const char *out)
+{
+    for (size_t i = 0; i < args->given_count; i++)
+        if (args->given[i].value && cli_same_file(args->given[i].value, out))
+            return true;
+    return false;
+}
+
+static uint64_t size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* Notes go to standard error, since the output may be standard output. */
+static int report(const cli_args *args, const char *in, const char *out, const coffer_report *notes)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *root = NULL;
+    bool to_stream = strcmp(out, "-") == 0;
+    if (!cli_has(args, "json")) {
+        cli_print_notes(out, notes);
+        return CLI_OK;
+    }
+    if (coffer_node_new(&root, &err) != COFFER_OK)
+        return cli_fail(out, &err, NULL);
+    coffer_node_add_text(root, "file", in);
+    coffer_node_add_text(root, "output", out);
+    if (to_stream)
+        coffer_node_add_null(root, "size");
+    else
+        coffer_node_add_u64(root, "size", size_of(out), COFFER_UNIT_BYTES);
+    cli_add_notes(root, notes);
+    int status = cli_print_json(to_stream ? stderr : stdout, root);
+    coffer_node_free(root);
+    return status;
+}
+
 static int convert(const cli_args *args, coffer_source *src, const char *in, const char *out)
 {
     coffer_setting *settings = calloc(args->given_count + 1, sizeof *settings);
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
-    if (!settings)
+    int result = CLI_OK;
+    if (!settings || coffer_report_new(&opts.notes, 0, NULL) != COFFER_OK) {
+        free(settings);
         return cli_fail("convert",
                         &(coffer_error){ .status = COFFER_E_NO_MEMORY,
                                          .offset = COFFER_OFFSET_NONE,
                                          .text = "out of memory" },
                         "");
+    }
     /* The conversion reads a file that --key-file names itself; a pipe can be read only once. */
     cli_key key = { .at = NULL };
     if (!cli_has(args, "key-file")) {
-        int result = cli_key_read(&key, args);
-        if (result) {
-            free(settings);
-            return result;
-        }
+        result = cli_key_read(&key, args);
+        if (result)
+            goto out;
     }
     opts.key = key.at;
     opts.from = cli_value(args, "from");
@@ -55,9 +96,10 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     coffer_status status = coffer_convert(src, out, &opts, &err);
     term_progress_end(&bar);
     cli_key_wipe(&key);
-    free(settings);
-    if (status == COFFER_OK)
-        return CLI_OK;
+    if (status == COFFER_OK) {
+        result = report(args, in, out, opts.notes);
+        goto out;
+    }
     /* Check and repair know the library's own formats, and nothing of those of others. */
     const coffer_format *format;
     const char *hint = coffer_identify(&format, src, NULL) == COFFER_OK ? NULL : "";
@@ -65,11 +107,17 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     bool about_key = status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED;
     if (err.system_error || about_key || (err.subject == COFFER_SUBJECT_OUTPUT && !about_arguments))
         hint = NULL;
+    else if (about_arguments && (err.subject == COFFER_SUBJECT_OTHER || names_input(args, out)))
+        hint = "name another output file";
     else if (status == COFFER_E_INVALID_ARGUMENT)
         hint = "'coffer convert --list KIND' shows the conversions of a kind and their options";
     else if (status == COFFER_E_NOT_RECOGNISED)
         hint = "--from says what it is; 'coffer convert --list' shows what can be converted";
-    return cli_fail_between(in, out, &err, hint);
+    result = cli_fail_between(in, out, &err, hint);
+out:
+    free(settings);
+    coffer_report_free(opts.notes);
+    return result;
 }
 
 static bool is_folder(const char *path)
@@ -103,12 +151,14 @@ const cli_verb cli_verb_convert = {
     .name = "convert",
     .usage = "IN OUT",
     .summary = "convert a file to another format",
+    .writes = CLI_WRITES_LAST,
     .group = CLI_GROUP_CONVERT,
     .description =
         "What comes in is recognized by its content, text without a magic by its name; what goes out by the "
         "extension of OUT. '--list' lists the kinds and what each can be converted to, '--list KIND' the "
         "options of these conversions.\n"
-        "OUT appears whole or not at all. '-' is a standard stream.",
+        "OUT appears whole or not at all. '-' is a standard stream. What OUT does not keep as it was "
+        "(decoded, converted, left out) is reported on standard error.",
     .examples = "  coffer convert scan.mscan scan.npy                          # numpy.load(\"scan.npy\")\n"
                 "  coffer convert scan.mscan scan.csv --metadata scan.json     # nothing is lost\n"
                 "  coffer convert scan.csv again.mscan --metadata scan.json    # and back\n"
@@ -116,7 +166,7 @@ const cli_verb cli_verb_convert = {
                 "  coffer convert measured.csv scan.mscan --quantize --sequence-lengths 128,96\n"
                 "  coffer convert matrix.pycauset matrix.npy                   # values, the view applied\n"
                 "  coffer convert graph.mtx order.pycauset --type causal\n"
-                "  coffer convert model.gguf model.mcf                         # blocks are decoded\n"
+                "  coffer convert model.gguf model.mcf                         # notes say what is decoded\n"
                 "  coffer convert model.mcf model.safetensors --shard-size 5GB # and an index beside them\n",
     .make_options = cli_convert_options,
     .min_operands = 0,

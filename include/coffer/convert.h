@@ -4,6 +4,7 @@
 #include "coffer/error.h"
 #include "coffer/limits.h"
 #include "coffer/progress.h"
+#include "coffer/report.h"
 #include "coffer/source.h"
 
 COFFER_BEGIN_DECLS
@@ -54,11 +55,14 @@ typedef struct coffer_convert_opts {
     const coffer_limits *limits;
     const coffer_progress *progress;
     const uint8_t *key; /* 32 bytes, for an input with encrypted values; NULL = as the setting says */
+    /* Gets what the output does not keep as it was: decoded, converted, renamed or left out. NULL = not
+     * wanted */
+    coffer_report *notes;
 } coffer_convert_opts;
 
-#define COFFER_CONVERT_OPTS_INIT                                                  \
-    {                                                                             \
-        sizeof(coffer_convert_opts), NULL, NULL, false, NULL, 0, NULL, NULL, NULL \
+#define COFFER_CONVERT_OPTS_INIT                                                        \
+    {                                                                                   \
+        sizeof(coffer_convert_opts), NULL, NULL, false, NULL, 0, NULL, NULL, NULL, NULL \
     }
 
 COFFER_API void coffer_convert_opts_init(coffer_convert_opts *opts, uint32_t struct_size);

@@ -67,7 +67,10 @@ typedef enum coffer_mldf_audio_codec {
     COFFER_MLDF_CODEC_PCM = 0,
     COFFER_MLDF_CODEC_FLAC = 1,
     COFFER_MLDF_CODEC_AAC = 2,
-    COFFER_MLDF_CODEC_MP3 = 3
+    COFFER_MLDF_CODEC_MP3 = 3,
+    COFFER_MLDF_CODEC_VORBIS = 4, /* from here on ours: docs/formats/mldf.md */
+    COFFER_MLDF_CODEC_OPUS = 5,
+    COFFER_MLDF_CODEC_FILE = 6 /* a complete file whose own header says what it is */
 } coffer_mldf_audio_codec;
 
 typedef enum coffer_mldf_text_encoding {

@@ -23,13 +23,18 @@ typedef enum coffer_pycauset_type {
     COFFER_PYCAUSET_VECTOR,
     COFFER_PYCAUSET_UNIT_VECTOR,
     COFFER_PYCAUSET_IDENTITY,
-    COFFER_PYCAUSET_BLOCK
+    COFFER_PYCAUSET_BLOCK,
+    COFFER_PYCAUSET_DIAGONAL, /* of pycauset 0.6 */
+    /* A type, element type or layout of a newer program: the metadata can be read and changed, the values
+     * cannot be read. */
+    COFFER_PYCAUSET_UNKNOWN
 } coffer_pycauset_type;
 
 typedef enum coffer_pycauset_layout {
     COFFER_PYCAUSET_LAYOUT_NONE = 0,
     COFFER_PYCAUSET_RAW_DENSE,
-    COFFER_PYCAUSET_RAW_TRIANGULAR
+    COFFER_PYCAUSET_RAW_TRIANGULAR,
+    COFFER_PYCAUSET_RAW_DIAGONAL
 } coffer_pycauset_layout;
 
 COFFER_API const char *coffer_pycauset_type_name(coffer_pycauset_type type);       /* "DENSE_FLOAT" */
@@ -113,8 +118,15 @@ typedef struct coffer_pycauset_info {
     uint64_t payload_offset, payload_length;
     uint64_t payload_needed; /* bytes that shape, type and layout require; <= payload_length */
     uint64_t generation;
-    char active_slot; /* 'A' or 'B' */
+    char active_slot;  /* 'A' or 'B' */
+    char damaged_slot; /* the other slot when it is damaged, else 0 */
+    /* The damaged slot may have named a newer state: bytes follow the metadata of the active one. */
+    bool newer_lost;
 } coffer_pycauset_info;
+
+/* Why the program pycauset 0.6 reads other values from such a matrix, as a sentence; NULL when it reads the
+ * right ones. */
+COFFER_API const char *coffer_pycauset_misread(const coffer_pycauset_info *info);
 
 /* Opens a matrix for reading.
  * src : borrowed, must outlive the handle.     opts : NULL = defaults.
@@ -140,7 +152,8 @@ COFFER_API const coffer_pycauset_value *coffer_pycauset_cached(const coffer_pyca
                                                                const char *name, bool *stale);
 
 /* The stored bytes, where they are mapped or in memory. The strides account for the transposition; scalar
- * and conjugation are not applied. COFFER_E_UNSUPPORTED when the layout has no strides (bits, triangular, no
+ * and conjugation are not applied, and checksums are not compared: coffer_pycauset_verify does that.
+ * COFFER_E_UNSUPPORTED when the layout has no strides (bits, triangular, no
  * payload, COMPLEX_FLOAT16, blocks) or the source has no view. */
 typedef struct coffer_pycauset_view {
     uint32_t struct_size;
@@ -156,6 +169,10 @@ typedef struct coffer_pycauset_view {
     }
 
 COFFER_API void coffer_pycauset_view_init(coffer_pycauset_view *view, uint32_t struct_size);
+
+/* Compares the whole payload with its checksums; COFFER_OK without checksums. Everything else that reads
+ * values verifies what it reads. COFFER_E_BAD_CHECKSUM. */
+COFFER_API_STATUS coffer_pycauset_verify(const coffer_pycauset *matrix, coffer_error *err);
 
 COFFER_API_STATUS coffer_pycauset_get_view(coffer_pycauset_view *out, const coffer_pycauset *matrix,
                                            coffer_error *err);
@@ -261,19 +278,31 @@ COFFER_API_STATUS coffer_pycauset_changes_set_cached(coffer_pycauset_changes *ch
 /* The commit fails with COFFER_E_NOT_FOUND when the path does not exist. */
 COFFER_API_STATUS coffer_pycauset_changes_delete(coffer_pycauset_changes *changes, const char *path,
                                                  coffer_error *err);
+/* A new value of the element in a row and column of the view, from one value of any plain type. A value that
+ * the type of the matrix does not have is refused at the commit (real numbers are rounded), and so are
+ * elements that are not stored, an element that is set twice, and a view with a scalar. The bytes are
+ * overwritten in place under a rollback journal; the payload gets a new payload_uuid, so that cached values
+ * become stale, and new checksums. At most 65536 elements in one commit. */
+COFFER_API_STATUS coffer_pycauset_changes_set_element(coffer_pycauset_changes *changes, uint64_t row,
+                                                      uint64_t col, const void *value, coffer_dtype dtype,
+                                                      coffer_error *err);
 /* Computes CRC-32 checksums of the payload, one per MiB, at the commit and stores them in the metadata. Other
- * programs ignore them; a full check verifies them. */
+ * programs ignore them; whatever reads the payload verifies them. COFFER_E_BAD_CHECKSUM when the payload does
+ * not match the checksums that it has already. */
 COFFER_API_STATUS coffer_pycauset_changes_set_checksums(coffer_pycauset_changes *changes, coffer_error *err);
 
 typedef struct coffer_pycauset_editor_opts {
     uint32_t struct_size;
     coffer_durability durability;
     const coffer_limits *limits;
+    /* Shown by the history of the file: texts in UTF-8, or NULL, and seconds since 1970, or 0. */
+    const char *message, *author;
+    int64_t time;
 } coffer_pycauset_editor_opts;
 
-#define COFFER_PYCAUSET_EDITOR_OPTS_INIT                                  \
-    {                                                                     \
-        sizeof(coffer_pycauset_editor_opts), COFFER_DURABILITY_FULL, NULL \
+#define COFFER_PYCAUSET_EDITOR_OPTS_INIT                                                 \
+    {                                                                                    \
+        sizeof(coffer_pycauset_editor_opts), COFFER_DURABILITY_FULL, NULL, NULL, NULL, 0 \
     }
 
 COFFER_API void coffer_pycauset_editor_opts_init(coffer_pycauset_editor_opts *opts, uint32_t struct_size);
@@ -288,6 +317,11 @@ COFFER_API_STATUS coffer_pycauset_editor_open(coffer_pycauset_editor **out, cons
  * applied, nothing is written. After a failed write or sync the editor refuses further commits. */
 COFFER_API_STATUS coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycauset_editor *editor,
                                                 const coffer_pycauset_changes *changes, coffer_error *err);
+/* Makes an older state the newest one, in one commit: its metadata, and the values of the elements that later
+ * generations changed. COFFER_E_NOT_FOUND when the file does not have the generation anymore;
+ * COFFER_E_UNSUPPORTED when another program changed the payload since. */
+COFFER_API_STATUS coffer_pycauset_editor_revert(uint64_t *generation, coffer_pycauset_editor *editor,
+                                                uint64_t to, coffer_error *err);
 /* Metadata as of the last commit; borrowed until the next. */
 COFFER_API const coffer_pycauset_value *coffer_pycauset_editor_metadata(const coffer_pycauset_editor *editor);
 COFFER_API void coffer_pycauset_editor_close(coffer_pycauset_editor *editor);
@@ -315,8 +349,12 @@ typedef struct coffer_pycauset_generation {
     bool active;
     char slot; /* 'A' or 'B' when a slot names it now, else 0 */
     uint64_t offset, length;
-    const char *date; /* from provenance; NULL: not recorded */
+    const char *date; /* of the commit, or from provenance; NULL: not recorded */
     const coffer_pycauset_value *metadata;
+    const char *message, *author; /* of the commit; NULL: not recorded */
+    /* An array of maps {row, col, old, new}: the elements that the commit changed, by their place in the
+     * payload; NULL: none. */
+    const coffer_pycauset_value *elements;
 } coffer_pycauset_generation;
 
 /* src : not used after the call. */
@@ -359,15 +397,15 @@ COFFER_API void coffer_pycauset_shape_init(coffer_pycauset_shape *shape, uint32_
 typedef struct coffer_pycauset_writer_opts {
     uint32_t struct_size;
     bool overwrite;               /* replace an existing file; otherwise COFFER_E_EXISTS */
-    bool checksums;               /* store CRC-32 checksums of the payload, one per MiB */
+    bool checksums;               /* store CRC-32 checksums of the payload, one per MiB; the default */
     coffer_durability durability; /* ORDERED is the same as FULL here */
     const char *payload_uuid; /* 32 hexadecimal digits; NULL = derived from the content, so that equal input
                                  gives equal bytes */
 } coffer_pycauset_writer_opts;
 
-#define COFFER_PYCAUSET_WRITER_OPTS_INIT                                                \
-    {                                                                                   \
-        sizeof(coffer_pycauset_writer_opts), false, false, COFFER_DURABILITY_FULL, NULL \
+#define COFFER_PYCAUSET_WRITER_OPTS_INIT                                               \
+    {                                                                                  \
+        sizeof(coffer_pycauset_writer_opts), false, true, COFFER_DURABILITY_FULL, NULL \
     }
 
 COFFER_API void coffer_pycauset_writer_opts_init(coffer_pycauset_writer_opts *opts, uint32_t struct_size);

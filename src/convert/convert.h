@@ -19,6 +19,7 @@ typedef struct coffer__convert_job {
     coffer_limits limits;
     const coffer_progress *progress; /* may be NULL */
     const uint8_t *key;              /* of the input; may be NULL */
+    coffer_report *notes;            /* what the output does not keep as it was; may be NULL */
 } coffer__convert_job;
 
 struct coffer_conversion {
@@ -118,6 +119,8 @@ extern const coffer_convert_option coffer__mldf_import_options[];
 extern const coffer_convert_option coffer__mldf_import_manifest_options[];
 extern const coffer_convert_option coffer__mldf_import_array_options[];
 extern const coffer_convert_option coffer__mldf_export_options[];
+extern const coffer_convert_option coffer__mldf_export_jsonl_options[];
+extern const coffer_convert_option coffer__mldf_export_csv_options[];
 coffer_status coffer__mldf_from_tar(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_from_tfrecord(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_from_beton(const coffer__convert_job *job, coffer_error *err);
@@ -128,6 +131,7 @@ coffer_status coffer__mldf_from_npz(const coffer__convert_job *job, coffer_error
 coffer_status coffer__mldf_to_tar(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_to_tfrecord(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_to_jsonl(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_to_csv(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_to_npy(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_to_npz(const coffer__convert_job *job, coffer_error *err);
 

@@ -120,7 +120,7 @@ coffer_status coffer_repair_in_place(coffer_report *out, coffer_report *left, ch
     status = coffer_identify(&format, src, err);
     if (!status)
         status = begin(&job, err);
-    options.overwrite = true;
+    options.overwrite = options.in_place = true;
     if (!status)
         status = coffer_format_repair(out, format, src, job.temporary, &options, err);
     if (!status && left)

@@ -16,12 +16,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAGIC_AT = 0, VERSION_AT = 4, OLD_SIZE_AT = 8, COUNT_AT = 16, CRC_AT = 20 };
 
 static const uint8_t magic[4] = { 'C', 'F', 'R', 'J' };
 
-#define VERSION 1
+#define VERSION 2
+#define VERSION_WITHOUT_HEAD 1
+#define HEAD_SIZE_AT COFFER__JOURNAL_HEADER
+#define HEAD_CRC_AT (COFFER__JOURNAL_HEADER + 4)
+#define RANGES_AT (COFFER__JOURNAL_HEADER + 8)
+#define HEAD_MAX ((uint32_t)64 << 10)
 #define COPY_CHUNK ((size_t)1 << 20)
 #define RANGE_MAX ((uint64_t)UINT32_MAX)
 
@@ -89,10 +95,20 @@ static coffer_status check_entries(coffer__journal *journal, coffer_error *err)
 static coffer_status parse(coffer__journal *journal, const uint8_t *bytes, size_t size, coffer_error *err)
 {
     uint32_t version = coffer__load_u32(bytes + VERSION_AT), count = coffer__load_u32(bytes + COUNT_AT);
-    if (version != VERSION)
+    if (version != VERSION && version != VERSION_WITHOUT_HEAD)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, VERSION_AT,
-                            "version %u, this library knows %d", version, VERSION);
+                            "version %u, this library knows 1 and %d", version, VERSION);
     size_t at = COFFER__JOURNAL_HEADER;
+    if (version == VERSION && size < RANGES_AT)
+        return coffer__fail(err, COFFER_E_TRUNCATED, size, "%zu bytes, the header has %d", size, RANGES_AT);
+    if (version == VERSION) {
+        at = RANGES_AT;
+        journal->head_size = coffer__load_u32(bytes + HEAD_SIZE_AT);
+        journal->head_crc = coffer__load_u32(bytes + HEAD_CRC_AT);
+        if (journal->head_size > HEAD_MAX)
+            return coffer__fail(err, COFFER_E_LIMIT, HEAD_SIZE_AT, "a head of %u bytes, the limit is %u",
+                                journal->head_size, HEAD_MAX);
+    }
     if (count > (size - at) / COFFER__JOURNAL_RANGE)
         return coffer__fail(err, COFFER_E_TRUNCATED, COUNT_AT, "header says %u ranges, %zu bytes follow",
                             count, size - at);
@@ -160,8 +176,47 @@ out:
     return status;
 }
 
+/* Bytes of somebody else must not get into the file. Root could write to it anyway. */
+static coffer_status check_owner(int journal_fd, int fd, coffer_error *err)
+{
+    struct stat journal, file;
+    if (coffer__os_fstat(journal_fd, &journal) != 0 || coffer__os_fstat(fd, &file) != 0)
+        return coffer__fail_errno(err, "cannot examine", errno);
+    if (journal.st_uid == file.st_uid || journal.st_uid == geteuid() || journal.st_uid == 0)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
+                        "the journal belongs to user %lu, who does not own the file: remove it if nobody "
+                        "changes the file",
+                        (unsigned long)journal.st_uid);
+}
+
+/* Bytes that are not in a range do not change below the old size, so the head is known at any time. */
+static coffer_status check_head(const coffer__journal *journal, int fd, coffer_error *err)
+{
+    uint64_t size = 0;
+    coffer_status status = coffer__file_size(&size, fd, NULL, err);
+    if (!status)
+        status = coffer__journal_covers(journal, size, err);
+    if (status || journal->head_size == 0)
+        return status;
+    uint8_t *head = coffer__calloc(1, journal->head_size);
+    if (!head)
+        return coffer__fail_no_memory(err, journal->head_size);
+    size_t len = size < journal->head_size ? (size_t)size : journal->head_size;
+    status = coffer__file_read_at(fd, head, len, 0, NULL, err);
+    if (!status) {
+        coffer__journal_lay_over(journal, head, 0, journal->head_size);
+        if (coffer__crc32(0, head, journal->head_size) != journal->head_crc)
+            status = coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                                  "the journal was written for another file of this name: remove it, or put "
+                                  "the file that it belongs to back");
+    }
+    coffer__free(head);
+    return status;
+}
+
 coffer_status coffer__journal_load(coffer__journal **out, coffer__journal_mark *mark, const char *path,
-                                   coffer_error *err)
+                                   int fd, coffer_error *err)
 {
     *out = NULL;
     if (mark)
@@ -170,13 +225,21 @@ coffer_status coffer__journal_load(coffer__journal **out, coffer__journal_mark *
     if (!name)
         return coffer__fail_no_memory(err, strlen(path));
     coffer_status status = COFFER_OK;
-    int fd = coffer__file_try_open(name, O_RDONLY | O_NONBLOCK, 0);
-    if (fd >= 0)
-        status = load_open(out, mark, fd, err);
+    int journal_fd = coffer__file_try_open(name, O_RDONLY | O_NONBLOCK, 0);
+    if (journal_fd >= 0)
+        status = check_owner(journal_fd, fd, err);
     else if (errno != ENOENT)
         status = coffer__fail_errno(err, "cannot open", errno);
+    if (!status && journal_fd >= 0)
+        status = load_open(out, mark, journal_fd, err);
+    if (!status && *out)
+        status = check_head(*out, fd, err);
+    if (status) {
+        coffer__journal_free(*out);
+        *out = NULL;
+    }
     coffer__fail_other(err, status, name);
-    coffer__file_close(fd);
+    coffer__file_close(journal_fd);
     coffer__free(name);
     return status;
 }
@@ -271,7 +334,7 @@ coffer_status coffer__journal_roll_back(bool *done, int fd, const char *path, co
     coffer__journal *journal = NULL;
     coffer__journal_mark mark;
     char *journal_path = NULL;
-    coffer_status status = coffer__journal_load(&journal, &mark, path, err);
+    coffer_status status = coffer__journal_load(&journal, &mark, path, fd, err);
     if (status)
         return status;
     if (mark.present) {
@@ -377,7 +440,7 @@ static coffer_status put_range(struct journal_writer *writer, int fd, const coff
 
 static coffer_status check_size(const coffer__range *ranges, size_t count, coffer_error *err)
 {
-    uint64_t total = COFFER__JOURNAL_HEADER;
+    uint64_t total = RANGES_AT;
     for (size_t i = 0; i < count && total <= COFFER__JOURNAL_MAX; i++)
         total +=
             ranges[i].length <= RANGE_MAX ? COFFER__JOURNAL_RANGE + ranges[i].length : COFFER__JOURNAL_MAX;
@@ -391,7 +454,8 @@ static coffer_status check_size(const coffer__range *ranges, size_t count, coffe
 coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t old_size,
                                     const coffer__range *ranges, size_t count, coffer_error *err)
 {
-    uint8_t header[COFFER__JOURNAL_HEADER] = { 0 };
+    uint8_t header[RANGES_AT] = { 0 };
+    uint32_t head_size = old_size < HEAD_MAX ? (uint32_t)old_size : HEAD_MAX;
     struct journal_writer writer = { .fd = -1, .path = journal_path, .at = sizeof header };
     struct stat st;
     coffer_status status = check_size(ranges, count, err);
@@ -415,6 +479,10 @@ coffer_status coffer__journal_write(const char *journal_path, int fd, uint64_t o
     coffer__store_u32(header + VERSION_AT, VERSION);
     coffer__store_u64(header + OLD_SIZE_AT, old_size);
     coffer__store_u32(header + COUNT_AT, (uint32_t)count);
+    if (!status)
+        status = coffer__file_read_at(fd, chunk, head_size, 0, NULL, err);
+    coffer__store_u32(header + HEAD_SIZE_AT, head_size);
+    coffer__store_u32(header + HEAD_CRC_AT, status ? 0 : coffer__crc32(0, chunk, head_size));
     writer.crc = coffer__crc32(0, header, sizeof header);
     for (size_t i = 0; !status && i < count; i++)
         status = put_range(&writer, fd, &ranges[i], chunk, err);

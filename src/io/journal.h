@@ -1,7 +1,11 @@
 /* The rollback journal: in-place updates that a crash at any byte leaves either undone or done.
  *
- *   "CFRJ" | u32 version 1 | u64 old file size | u32 range count | u32 CRC-32 of the whole, this field zero
+ *   "CFRJ" | u32 version 2 | u64 old file size | u32 range count | u32 CRC-32 of the whole, this field zero
+ *   u32 bytes of the old file's head | u32 CRC-32 of them (version 1 has neither)
  *   per range: u64 offset | u32 length | the old bytes
+ *
+ * A journal is trusted when it belongs to the owner of the file, to us or to root, and when the head of the
+ * file, with the old bytes in their places, is that of the file it was written for.
  *
  * It is stored next to the file as NAME-journal. Removing it is the commit. */
 #ifndef COFFER_IO_JOURNAL_H
@@ -28,6 +32,7 @@ typedef struct coffer__journal_entry {
 
 typedef struct coffer__journal {
     uint64_t old_size;
+    uint32_t head_size, head_crc; /* of the file that it was written for; 0 bytes: not known */
     size_t count;
     coffer__journal_entry *entries; /* sorted, none overlapping, all inside the old size */
     uint8_t *memory;
@@ -43,9 +48,10 @@ typedef struct coffer__journal_mark {
 /* NAME-journal; coffer__free. NULL when out of memory. */
 char *coffer__journal_path(const char *path);
 /* *out is NULL without a journal, or with an incomplete one. mark : may be NULL. path : of the file, with
- * symbolic links resolved. */
+ * symbolic links resolved; fd : the file. COFFER_E_UNSAFE_PATH when somebody else put the journal there,
+ * COFFER_E_INCONSISTENT when it was written for another file. */
 coffer_status coffer__journal_load(coffer__journal **out, coffer__journal_mark *mark, const char *path,
-                                   coffer_error *err);
+                                   int fd, coffer_error *err);
 void coffer__journal_free(coffer__journal *journal);
 /* True when the journal file has not changed since it was loaded. */
 bool coffer__journal_mark_holds(const coffer__journal_mark *mark, const char *path);

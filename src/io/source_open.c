@@ -133,7 +133,7 @@ static coffer_status open_regular(coffer_source **out, bool *settled, int fd, co
     coffer_source *src = NULL;
     coffer_status status = COFFER_OK;
     if (!opts->ignore_journal)
-        status = coffer__journal_load(&journal, &facts.journal, resolved, err);
+        status = coffer__journal_load(&journal, &facts.journal, resolved, fd, err);
     if (status)
         return status;
     facts.path = coffer__strdup(resolved);

@@ -97,7 +97,7 @@ static void a_matrix_that_is_replaced_is_old_or_new(void **state)
 static void a_triangle_of_bits_that_is_replaced_is_old_or_new(void **state)
 {
     (void)state;
-    struct creation of = { 2 * 15, 40, 40, true };
+    struct creation of = { 6 * 15, 40, 40, true };
     crash_test test = { write_old, write_new, old_or_new, &of };
     assert_true(crash_enumerate(&test) > 10);
 }

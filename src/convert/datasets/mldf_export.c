@@ -10,9 +10,7 @@
 #include <string.h>
 
 const coffer_convert_option coffer__mldf_export_options[] = {
-    { "field", "NAME", "only this field; repeatable" },
-    { "samples", "A..B", "only these samples" },
-    { "key-file", "FILE", "the key of encrypted fields: 32 bytes or 64 hexadecimal digits" },
+    COFFER__MLDF_EXPORT_OPTIONS,
     { NULL, NULL, NULL },
 };
 

@@ -1,5 +1,6 @@
 #include "convert/matrices/pycauset_export.h"
 
+#include "base/checked.h"
 #include "base/elements.h"
 #include "base/fail.h"
 #include "base/json_write.h"
@@ -14,6 +15,8 @@
 /* Buffered values. A transposed matrix is read in larger pieces, so that each has more of a stored row. */
 #define BAND_BYTES (UINT64_C(4) << 20)
 #define TRANSPOSED_BAND_BYTES (UINT64_C(64) << 20)
+/* The size that the children of a block matrix are taken to have, at most. */
+#define BLOCK_BYTES (UINT64_C(1) << 40)
 
 #define COMMON_OPTIONS                                                                          \
     { "dtype", "TYPE", "element type: bit, i8 to i64, u8 to u64, f16, f32, f64, c64 or c128" }, \
@@ -21,6 +24,7 @@
         { "rows", "A..B", "only these rows, B not included" },                                  \
         { "cols", "A..B", "only these columns, B not included" },                               \
         { "stored", NULL, "the stored values, without transposition, conjugation and scalar" }, \
+        { "max-size", "SIZE", "largest output of a file that is much smaller", NULL, "4G" },    \
     {                                                                                           \
         "metadata", "FILE", "also write the metadata to FILE, as JSON"                          \
     }
@@ -154,6 +158,18 @@ static coffer_status make_room(coffer__pycauset_export *export, coffer_error *er
     return COFFER_OK;
 }
 
+/* Zeros and ones that are not stored cost nothing in the file. The children of a block matrix are files of
+ * their own, of which nothing is known here. */
+static coffer_status check_size(const coffer__pycauset_export *export, coffer_error *err)
+{
+    uint64_t bytes = 0, from = coffer_source_size(export->job->in);
+    bool fits = coffer__mul_u64(&bytes, export->selection.rows, export->selection.cols) &&
+                coffer__mul_u64(&bytes, bytes, coffer_dtype_size(export->dtype));
+    if (export->info->type == COFFER_PYCAUSET_BLOCK && fits)
+        from = bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES;
+    return coffer__pycauset_check_expansion(bytes, !fits, from, export->job, err);
+}
+
 coffer_status coffer__pycauset_export_open(coffer__pycauset_export *out, const coffer__convert_job *job,
                                            const coffer__pycauset_target *target, coffer_error *err)
 {
@@ -171,6 +187,8 @@ coffer_status coffer__pycauset_export_open(coffer__pycauset_export *out, const c
         status = choose_part(out, err);
     if (!status)
         status = choose_dtype(out, target, err);
+    if (!status)
+        status = check_size(out, err);
     if (!status)
         status = make_room(out, err);
     if (status)
@@ -262,7 +280,8 @@ static coffer_status create_sink(coffer__sink **out, const coffer__pycauset_expo
                                  coffer_error *err)
 {
     coffer__sink_opts opts = { .exclusive = !export->job->overwrite };
-    return coffer__sink_create(out, path, &opts, err);
+    coffer_status status = coffer__sink_create(out, path, &opts, err);
+    return path == export->job->out_path ? status : coffer__fail_other(err, status, path);
 }
 
 coffer_status coffer__pycauset_export_create(coffer__sink **out, const coffer__pycauset_export *export,

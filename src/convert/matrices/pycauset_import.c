@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "convert/matrices/pycauset_values.h"
 
 #include <inttypes.h>
@@ -14,9 +15,10 @@
 #define COMMON_OPTIONS                                                                               \
     { "dtype", "TYPE", "element type: bit, i8 to i64, u8 to u64, f16, f32, f64, c32, c64 or c128" }, \
         { "type", "TYPE", "kind of matrix (default: by the values)",                                 \
-          "dense|vector|triangular|symmetric|antisymmetric|causal", NULL },                          \
+          "dense|vector|triangular|symmetric|antisymmetric|causal|diagonal", NULL },                 \
         { "diagonal", NULL, "store the diagonal of a triangular matrix too" },                       \
-        { "checksum", NULL, "keep checksums of the values" },                                        \
+        { "portable", NULL, "choose a form that the program pycauset reads correctly" },             \
+        { "checksum", NULL, "accepted for older scripts: checksums are always stored" },             \
         { "metadata", "FILE", "read properties and other metadata from a JSON file" },               \
     {                                                                                                \
         NULL, NULL, NULL                                                                             \
@@ -30,6 +32,7 @@ const coffer_convert_option coffer__pycauset_from_npy_options[] = {
 
 const coffer_convert_option coffer__pycauset_from_npz_options[] = {
     { "member", "NAME", "name of the array in the archive" },
+    { "max-size", "SIZE", "largest size of an array that is much smaller in the archive", NULL, "4G" },
     { "rows", "N", "number of rows of the matrix" },
     { "cols", "N", "number of columns of the matrix" },
     COMMON_OPTIONS,
@@ -149,12 +152,21 @@ static coffer_status write_metadata(import *state, coffer_error *err)
     return status;
 }
 
+static void note_misread(const import *state)
+{
+    coffer_pycauset_info info;
+    coffer__pycauset_info_of_shape(&info, &state->shape);
+    const char *misread = coffer_pycauset_misread(&info);
+    if (misread && state->job->notes)
+        coffer__report_add(state->job->notes, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "%s; --portable chooses a form that it reads", misread);
+}
+
 static coffer_status run(import *state, coffer__pycauset_opener open, coffer_error *err)
 {
     const coffer__convert_job *job = state->job;
     coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     opts.overwrite = job->overwrite;
-    opts.checksums = coffer__job_has(job, "checksum");
     coffer_status status = open(&state->input, job, err);
     if (status)
         return status;
@@ -169,6 +181,8 @@ static coffer_status run(import *state, coffer__pycauset_opener open, coffer_err
         status = write_metadata(state, err);
     if (!status)
         status = copy_rows(state, err);
+    if (!status)
+        note_misread(state);
     if (!status) {
         status = coffer_pycauset_writer_commit(state->writer, err);
         state->writer = NULL;

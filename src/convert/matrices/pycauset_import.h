@@ -4,7 +4,10 @@
 
 #include "convert/matrices/pycauset_input.h"
 
-/* Chooses the shape of the file from the settings "type", "diagonal" and "dtype" and from the input. */
+/* Describes a matrix before it is written. */
+void coffer__pycauset_info_of_shape(coffer_pycauset_info *out, const coffer_pycauset_shape *shape);
+/* Chooses the shape of the file from the settings "type", "diagonal", "dtype" and "portable" and from the
+ * input. */
 coffer_status coffer__pycauset_choose_shape(coffer_pycauset_shape *out, const coffer__pycauset_input *input,
                                             const coffer__convert_job *job, coffer_error *err);
 

@@ -23,7 +23,9 @@ static bool is_about_payload(const coffer__json_value *value)
                                         "block_manifest",
                                         "object_type",
                                         "n",
-                                        "payload_checksums" };
+                                        "payload_checksums",
+                                        "commit",
+                                        "element_changes" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (strlen(keys[i]) == value->key_len && memcmp(keys[i], value->key, value->key_len) == 0)
             return true;

@@ -1,5 +1,6 @@
 #include "base/elements.h"
 #include "base/fail.h"
+#include "base/report.h"
 #include "convert/matrices/pycauset_import.h"
 #include "convert/matrices/pycauset_values.h"
 
@@ -13,11 +14,12 @@ typedef enum wish {
     WISH_SYMMETRIC,
     WISH_ANTISYMMETRIC,
     WISH_CAUSAL,
+    WISH_DIAGONAL,
     WISH_COUNT
 } wish;
 
-static const char *const wish_names[] = { "dense",     "vector",        "triangular",
-                                          "symmetric", "antisymmetric", "causal" };
+static const char *const wish_names[] = { "dense",         "vector", "triangular", "symmetric",
+                                          "antisymmetric", "causal", "diagonal" };
 
 static coffer_status choose_wish(wish *out, const coffer__pycauset_input *input,
                                  const coffer__convert_job *job, coffer_error *err)
@@ -38,7 +40,7 @@ static coffer_status choose_wish(wish *out, const coffer__pycauset_input *input,
     }
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                         "type \"%s\" must be one of dense, vector, triangular, symmetric, "
-                        "antisymmetric, causal",
+                        "antisymmetric, causal, diagonal",
                         name);
 }
 
@@ -56,6 +58,8 @@ static coffer_pycauset_type type_of(wish wanted, coffer_dtype dtype)
         return COFFER_PYCAUSET_ANTISYMMETRIC;
     case WISH_CAUSAL:
         return COFFER_PYCAUSET_CAUSAL;
+    case WISH_DIAGONAL:
+        return COFFER_PYCAUSET_DIAGONAL;
     default:
         return integer ? COFFER_PYCAUSET_INTEGER : COFFER_PYCAUSET_DENSE_FLOAT;
     }
@@ -90,6 +94,16 @@ static coffer_status check_wish(wish wanted, const coffer__pycauset_input *input
     return COFFER_OK;
 }
 
+void coffer__pycauset_info_of_shape(coffer_pycauset_info *out, const coffer_pycauset_shape *shape)
+{
+    *out = (coffer_pycauset_info){ .rows = shape->rows,
+                                   .cols = shape->cols,
+                                   .type = shape->type,
+                                   .dtype = shape->dtype,
+                                   .has_diagonal = shape->has_diagonal,
+                                   .scalar_real = 1 };
+}
+
 coffer_status coffer__pycauset_choose_shape(coffer_pycauset_shape *out, const coffer__pycauset_input *input,
                                             const coffer__convert_job *job, coffer_error *err)
 {
@@ -106,8 +120,18 @@ coffer_status coffer__pycauset_choose_shape(coffer_pycauset_shape *out, const co
         return status;
     out->type = type_of(wanted, dtype);
     out->dtype = dtype;
+    out->has_diagonal = coffer__job_has(job, "diagonal");
+    coffer_pycauset_info info;
+    coffer__pycauset_info_of_shape(&info, out);
+    if (coffer__job_has(job, "portable") && coffer_pycauset_misread(&info)) {
+        if (job->notes)
+            coffer__report_add(job->notes, COFFER_E_INCONSISTENT, COFFER_NOTE, COFFER_OFFSET_NONE,
+                               "stored as a dense matrix: %s", coffer_pycauset_misread(&info));
+        wanted = WISH_DENSE;
+        out->type = type_of(wanted, dtype);
+        out->has_diagonal = false;
+    }
     out->rows = wanted == WISH_VECTOR ? input->rows * input->cols : input->rows;
     out->cols = wanted == WISH_VECTOR ? 1 : input->cols;
-    out->has_diagonal = coffer__job_has(job, "diagonal");
     return COFFER_OK;
 }

@@ -128,6 +128,10 @@ coffer_status coffer__pycauset_input_npz(coffer__pycauset_input *out, const coff
         status = choose_member(&index, &held->npz, job, err);
     if (!status)
         status = take_array(out, &elements, &held->npz.arrays[index].npy, job, err);
+    if (!status) {
+        const coffer__zip_member *member = coffer__zip_at(held->npz.zip, held->npz.arrays[index].member);
+        status = coffer__pycauset_check_expansion(member->size, false, member->packed, job, err);
+    }
     if (!status)
         status = coffer__npz_source(&held->member, &held->npz, index,
                                     elements.by_columns ? COFFER__ZIP_RANDOM : COFFER__ZIP_FORWARD, err);

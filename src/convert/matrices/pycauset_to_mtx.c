@@ -32,6 +32,7 @@ static coffer_status choose_layout(mtx_export *export, coffer_error *err)
     case COFFER_PYCAUSET_CAUSAL:
     case COFFER_PYCAUSET_TRIANGULAR_FLOAT:
     case COFFER_PYCAUSET_TRIANGULAR_INTEGER:
+    case COFFER_PYCAUSET_DIAGONAL:
     case COFFER_PYCAUSET_IDENTITY:
     case COFFER_PYCAUSET_UNIT_VECTOR:
         export->coordinate = true;

@@ -2,6 +2,7 @@
 
 #include "base/elements.h"
 #include "base/fail.h"
+#include "base/quantity.h"
 #include "outside/text/number.h"
 
 #include <inttypes.h>
@@ -44,6 +45,25 @@ coffer_status coffer__pycauset_delimiter(char *out, const coffer__convert_job *j
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "delimiter: one character, or tab, space, comma; not \"%s\"", text);
     return COFFER_OK;
+}
+
+/* A file that is this much smaller than its values is suspicious. */
+#define EXPANSION 64
+
+coffer_status coffer__pycauset_check_expansion(uint64_t bytes, bool overflows, uint64_t from_bytes,
+                                               const coffer__convert_job *job, coffer_error *err)
+{
+    const char *text = coffer__job_setting(job, "max-size");
+    uint64_t most = job->limits.expanded_bytes;
+    if (text && !coffer__parse_size(&most, text))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "max-size: expected a size such as 20G, not \"%s\"", text);
+    if (!overflows && (bytes <= most || bytes / EXPANSION <= from_bytes))
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                        "a file of %" PRIu64 " bytes would become %s%" PRIu64 "; the limit is %" PRIu64
+                        " bytes; raise it with --max-size",
+                        from_bytes, overflows ? "more than " : "", overflows ? UINT64_MAX : bytes, most);
 }
 
 /* ---- Casting ---- */

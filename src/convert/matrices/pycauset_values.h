@@ -10,6 +10,10 @@ coffer_status coffer__pycauset_dtype_setting(coffer_dtype *out, const coffer__co
                                              coffer_error *err);
 /* The setting "delimiter" (default: a comma); a blank matches any blanks. */
 coffer_status coffer__pycauset_delimiter(char *out, const coffer__convert_job *job, coffer_error *err);
+/* COFFER_E_LIMIT when a file would expand to more than the setting "max-size", or the limits, allow.
+ * overflows : it is even more than 64 bits can say. */
+coffer_status coffer__pycauset_check_expansion(uint64_t bytes, bool overflows, uint64_t from_bytes,
+                                               const coffer__convert_job *job, coffer_error *err);
 /* The type of the same values in memory, where a bit takes a byte. */
 static inline coffer_dtype coffer__pycauset_memory_dtype(coffer_dtype dtype)
 {

@@ -57,6 +57,11 @@ coffer_status coffer__pycauset_blocks_acquire(coffer__pycauset_block_child **out
                                               const coffer_pycauset *parent, size_t child, coffer_error *err);
 void coffer__pycauset_blocks_release(struct coffer__pycauset_blocks *blocks,
                                      coffer__pycauset_block_child *child);
+/* Copies the children of a block matrix to where a matrix at `path` looks for them, those of children that
+ * are block matrices too. report : gets a warning for each child that cannot be copied; NULL: the first one
+ * is an error, and so is a child whose payload is damaged. */
+coffer_status coffer__pycauset_copy_children(const coffer_pycauset *matrix, const char *path,
+                                             coffer_report *report, coffer_error *err);
 /* NAME.blocks next to a file; coffer__free. NULL: no memory. */
 char *coffer__pycauset_blocks_folder(const char *path);
 

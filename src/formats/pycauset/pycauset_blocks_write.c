@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/report.h"
 #include "io/file.h"
 #include "io/os.h"
 
@@ -159,33 +160,45 @@ static coffer_status say_all(coffer_pycauset_changes *says, const block_writer *
 
 /* ---- The files ---- */
 
-static char *path_of(const block_writer *writer, const char *name)
+static char *path_in(const char *folder, const char *name)
 {
-    size_t size = strlen(writer->folder) + strlen(name) + 2;
+    size_t size = strlen(folder) + strlen(name) + 2;
     char *path = coffer__malloc(size);
     if (path)
-        snprintf(path, size, "%s/%s", writer->folder, name);
+        snprintf(path, size, "%s/%s", folder, name);
     return path;
+}
+
+static char *path_of(const block_writer *writer, const char *name)
+{
+    return path_in(writer->folder, name);
+}
+
+static coffer_status copy_file(const char *path, coffer_source *src, const coffer__sink_opts *opts,
+                               coffer_error *err)
+{
+    coffer__sink *sink = NULL;
+    coffer_status status = coffer__sink_create(&sink, path, opts, err);
+    if (status)
+        return status;
+    status = coffer__sink_copy_source(sink, src, 0, coffer_source_size(src), NULL, err);
+    if (!status)
+        return coffer__sink_commit(sink, err);
+    coffer__sink_discard(sink);
+    return status;
 }
 
 static coffer_status copy_block(block_writer *writer, block_source *block, coffer_error *err)
 {
     coffer__sink_opts sink_opts = { .no_sync = writer->opts.durability == COFFER_DURABILITY_NONE };
-    coffer__sink *sink = NULL;
     struct stat before;
     char *path = path_of(writer, block->name);
     if (!path)
         return coffer__fail_no_memory(err, NAME_SIZE);
     bool existed = coffer__os_stat(path, &before) == 0;
-    coffer_status status = coffer__sink_create(&sink, path, &sink_opts, err);
-    if (!status) {
-        status =
-            coffer__sink_copy_source(sink, block->source, 0, coffer_source_size(block->source), NULL, err);
-        if (status)
-            coffer__sink_discard(sink);
-        else
-            status = coffer__sink_commit(sink, err);
-    }
+    coffer_status status = coffer_pycauset_verify(block->matrix, err);
+    if (!status)
+        status = copy_file(path, block->source, &sink_opts, err);
     block->made = !existed; /* a failure may come after the file has its name */
     coffer__free(path);
     return status;
@@ -274,19 +287,73 @@ static void undo(block_writer *writer)
         coffer__os_remove_folder(writer->folder);
 }
 
-static coffer_status make_folder(block_writer *writer, coffer_error *err)
+static coffer_status make_folder(bool *made, const char *folder, coffer_error *err)
 {
-    if (coffer__os_make_folder(writer->folder, 0777) == 0)
-        writer->folder_made = true;
+    if (coffer__os_make_folder(folder, 0777) == 0)
+        *made = true;
     else if (errno != EEXIST)
-        return coffer__fail_other(err, coffer__fail_errno(err, "cannot create", errno), writer->folder);
+        return coffer__fail_other(err, coffer__fail_errno(err, "cannot create", errno), folder);
     /* A reader will not follow a link in its place. */
-    int fd = coffer__file_try_open(writer->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    int fd = coffer__file_try_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0)
         return coffer__fail_other(err, coffer__fail_errno(err, "cannot write into the folder", errno),
-                                  writer->folder);
+                                  folder);
     coffer__file_close(fd);
     return COFFER_OK;
+}
+
+/* ---- Copies of a whole matrix ---- */
+
+static coffer_status copy_child(struct coffer__pycauset_blocks *blocks, const coffer_pycauset *matrix,
+                                size_t index, const char *folder, coffer_report *report, coffer_error *err)
+{
+    coffer__pycauset_block_child *child;
+    coffer_status status = coffer__pycauset_blocks_acquire(&child, blocks, matrix, index, err);
+    if (status)
+        return status;
+    char *path = path_in(folder, blocks->manifest.children[index].path);
+    if (!path)
+        status = coffer__fail_no_memory(err, strlen(folder));
+    if (!status && !report)
+        status = coffer_pycauset_verify(child->matrix, err);
+    if (!status)
+        status = copy_file(path, child->source, NULL, err);
+    if (!status && child->matrix->info.type == COFFER_PYCAUSET_BLOCK)
+        status = coffer__pycauset_copy_children(child->matrix, path, report, err);
+    coffer__free(path);
+    coffer__pycauset_blocks_release(blocks, child);
+    return status;
+}
+
+coffer_status coffer__pycauset_copy_children(const coffer_pycauset *matrix, const char *path,
+                                             coffer_report *report, coffer_error *err)
+{
+    struct coffer__pycauset_blocks *blocks;
+    char *resolved = NULL, *folder = NULL;
+    bool made = false;
+    coffer_status status = coffer__pycauset_blocks_get(&blocks, matrix, err);
+    if (!status)
+        status = coffer__file_resolve(&resolved, path, err);
+    if (!status && !(folder = coffer__pycauset_blocks_folder(resolved)))
+        status = coffer__fail_no_memory(err, strlen(resolved));
+    if (!status && (!blocks->folder || strcmp(blocks->folder, folder) != 0))
+        status = make_folder(&made, folder, err);
+    else if (!status) /* they are there */
+        blocks = NULL;
+    for (size_t i = 0; !status && blocks && i < blocks->manifest.child_count; i++) {
+        coffer_error why = COFFER_ERROR_INIT;
+        status = copy_child(blocks, matrix, i, folder, report, &why);
+        if (status && report && status != COFFER_E_NO_MEMORY) {
+            coffer__report_add(report, status, COFFER_WARNING, COFFER_OFFSET_NONE, "child \"%s\" is lost: %s",
+                               blocks->manifest.children[i].path, why.text);
+            status = COFFER_OK;
+        } else if (status) {
+            status = coffer__fail_copy(err, &why);
+        }
+    }
+    coffer__free(folder);
+    coffer__free(resolved);
+    return status;
 }
 
 /* ---- All together ---- */
@@ -305,7 +372,7 @@ static coffer_status write_files(block_writer *writer, coffer_error *err)
     }
     status = coffer__pycauset_writer_new(&file, writer->path, says, &writer->opts, err);
     if (!status)
-        status = make_folder(writer, err);
+        status = make_folder(&writer->folder_made, writer->folder, err);
     if (status)
         goto out;
     for (size_t i = 0; i < writer->count; i++) {

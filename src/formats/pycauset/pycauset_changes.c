@@ -35,6 +35,7 @@ void coffer_pycauset_changes_free(coffer_pycauset_changes *changes)
         return;
     coffer__arena_free(&changes->memory);
     coffer__free(changes->items);
+    coffer__free(changes->elements);
     coffer__free(changes);
 }
 
@@ -128,7 +129,10 @@ static coffer_status refuse_reserved(const coffer_pycauset_changes *changes,
             return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                                 "\"%s\" is reserved: it describes the payload, which does not change", key);
     }
-    if (change->kind == COFFER__PYCAUSET_SET && strcmp(key, COFFER__PYCAUSET_CHECKSUMS_KEY) == 0)
+    if (strcmp(key, COFFER__PYCAUSET_COMMIT_KEY) == 0 || strcmp(key, COFFER__PYCAUSET_ELEMENTS_KEY) == 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "\"%s\" is reserved: it describes the commit that wrote the metadata", key);
+    if (change->kind != COFFER__PYCAUSET_SET_CHECKSUMS && strcmp(key, COFFER__PYCAUSET_CHECKSUMS_KEY) == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "\"%s\" is reserved: the checksums are computed from the payload", key);
     return COFFER_OK;
@@ -162,6 +166,12 @@ static coffer_status set(coffer_pycauset_changes *changes, const char *path,
                          const coffer_pycauset_value *value, coffer_error *err)
 {
     return add_at(changes, path, COFFER__PYCAUSET_SET, value, err);
+}
+
+coffer_status coffer__pycauset_changes_set_value(coffer_pycauset_changes *changes, const char *path,
+                                                 const coffer_pycauset_value *value, coffer_error *err)
+{
+    return set(changes, path, value, err);
 }
 
 coffer_status coffer_pycauset_changes_set_bool(coffer_pycauset_changes *changes, const char *path, bool value,

@@ -1,4 +1,4 @@
-#include "formats/pycauset/pycauset_private.h"
+#include "formats/pycauset/pycauset_scan.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -16,6 +16,10 @@ typedef struct checker {
     coffer__pycauset_header header;
     coffer_pycauset *opened;       /* by the check itself */
     const coffer_pycauset *matrix; /* NULL when it cannot be opened */
+    coffer_error unopened;         /* then: why */
+    /* A full check of a file with checksums: every byte of it is covered, and one that does not match is an
+     * error. In other files, damage outside the active state is a warning. */
+    bool covered;
 } checker;
 
 /* Adds what was wrong with the file; gives back what was wrong around it. */
@@ -60,14 +64,19 @@ static bool names_lost_bytes(const coffer__pycauset_slot *slot, uint64_t size, u
     return *end > size;
 }
 
+static coffer_severity other_severity(const checker *check)
+{
+    return check->covered ? COFFER_ERROR : COFFER_WARNING;
+}
+
 static void check_slot(const checker *check, int which)
 {
     const coffer__pycauset_slot *slot = &check->header.slots[which];
     uint64_t size = coffer_source_size(check->source), end;
     coffer_error why = COFFER_ERROR_INIT;
     if (coffer__pycauset_explain_slot(&check->header, which, size, &why))
-        coffer__report_add_error(check->report, check->header.active < 0 ? COFFER_ERROR : COFFER_WARNING,
-                                 &why);
+        coffer__report_add_error(check->report,
+                                 check->header.active < 0 ? COFFER_ERROR : other_severity(check), &why);
     if (check->header.active < 0 && names_lost_bytes(slot, size, &end))
         coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, size,
                            "the file ends at %" PRIu64 ", slot %c names bytes up to %" PRIu64, size,
@@ -106,16 +115,19 @@ static void check_slots_together(const checker *check)
 
 /* ---- Metadata ---- */
 
-static coffer_status open_matrix(checker *check, coffer_error *err)
+static void use_matrix(checker *check, const coffer_pycauset *matrix)
+{
+    check->matrix = matrix;
+    check->covered = check->opts->full &&
+                     coffer__pycauset_get_key(matrix->metadata.root, COFFER__PYCAUSET_CHECKSUMS_KEY) != NULL;
+}
+
+static void open_matrix(checker *check)
 {
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
-    coffer_error found = COFFER_ERROR_INIT;
     opts.limits = &check->limits;
-    if (coffer_pycauset_open(&check->opened, check->source, &opts, &found) == COFFER_OK) {
-        check->matrix = check->opened;
-        return COFFER_OK;
-    }
-    return take_finding(check, COFFER_ERROR, &found, err);
+    if (coffer_pycauset_open(&check->opened, check->source, &opts, &check->unopened) == COFFER_OK)
+        use_matrix(check, check->opened);
 }
 
 static void check_overlap(const checker *check, int which, coffer_severity severity)
@@ -144,7 +156,56 @@ static coffer_status check_other_state(const checker *check, coffer_error *err)
     coffer__pycauset_tree_free(&tree);
     if (check->matrix)
         check_overlap(check, 1 - check->header.active, COFFER_WARNING);
-    return take_finding(check, COFFER_WARNING, &found, err);
+    return take_finding(check, other_severity(check), &found, err);
+}
+
+/* Bytes that belong to nothing must be zeros, and no more than the next block's alignment needs. */
+static coffer_status check_gap(const checker *check, uint64_t from, uint64_t to, coffer_error *err)
+{
+    enum { PIECE = 4096 };
+    uint8_t bytes[PIECE];
+    bool zeros = true;
+    for (uint64_t at = from; zeros && at < to; at += PIECE) {
+        size_t len = to - at < PIECE ? (size_t)(to - at) : PIECE;
+        coffer_status status = coffer_source_read_at(bytes, check->source, at, len, err);
+        if (status)
+            return status;
+        for (size_t i = 0; i < len; i++)
+            zeros = zeros && bytes[i] == 0;
+    }
+    if (to - from >= COFFER__PYCAUSET_BLOCK_ALIGNMENT)
+        coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, from,
+                           "%" PRIu64 " bytes at %" PRIu64
+                           " are not an intact metadata block: an older state is damaged",
+                           to - from, from);
+    else if (!zeros)
+        coffer__report_add(check->report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, from,
+                           "the %" PRIu64 " bytes of padding at %" PRIu64 " are not zero", to - from, from);
+    return COFFER_OK;
+}
+
+/* Between the payload and the last block that a slot names, every byte is in a block or is padding. */
+static coffer_status check_gaps(const checker *check, coffer_error *err)
+{
+    const coffer_pycauset_info *info = &check->matrix->info;
+    coffer__pycauset_scan scan = { .items = NULL };
+    uint64_t at = info->payload_offset + info->payload_needed, end = at;
+    coffer_status status =
+        coffer__pycauset_scan_blocks(&scan, check->source, &check->header, &check->limits, err);
+    for (int i = 0; i < 2; i++) {
+        const coffer__pycauset_slot *slot = &check->header.slots[i];
+        if (slot->fault == COFFER_OK && slot->metadata_offset + slot->metadata_length > end)
+            end = slot->metadata_offset + slot->metadata_length;
+    }
+    for (size_t i = 0; !status && i < scan.count && at < end; i++) {
+        if (scan.items[i].offset < at)
+            continue;
+        if (scan.items[i].offset > at)
+            status = check_gap(check, at, scan.items[i].offset, err);
+        at = scan.items[i].offset + scan.items[i].length;
+    }
+    coffer__pycauset_scan_free(&scan);
+    return status;
 }
 
 static void check_keys(const checker *check)
@@ -208,6 +269,25 @@ static void check_cached(const checker *check)
     }
 }
 
+/* Reports kinds that other programs, or this one, cannot read. */
+static void check_type(const checker *check)
+{
+    const coffer_pycauset_info *info = &check->matrix->info;
+    uint64_t place = check->matrix->metadata_offset;
+    coffer_error unknown = COFFER_ERROR_INIT;
+    /* A view can be changed at any time, and the program writes such views itself. */
+    coffer_pycauset_info plain = *info;
+    plain.transposed = false;
+    plain.scalar_real = 1.0;
+    plain.scalar_imag = 0.0;
+    const char *misread = coffer_pycauset_misread(&plain);
+    if (info->type == COFFER_PYCAUSET_UNKNOWN &&
+        coffer__pycauset_fail_unknown(check->matrix, &unknown) != COFFER_OK)
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place, "%s", unknown.text);
+    else if (misread)
+        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_WARNING, place, "%s", misread);
+}
+
 /* Bytes after everything that a slot names: an interrupted update, or appended bytes. */
 static void check_tail(const checker *check)
 {
@@ -233,9 +313,14 @@ static coffer_status check_matrix(const checker *check, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     check_overlap(check, check->header.active, COFFER_ERROR);
+    check_type(check);
     check_keys(check);
     check_cached(check);
     check_tail(check);
+    if (check->covered)
+        status = check_gaps(check, err);
+    if (status)
+        return status;
     if (check->matrix->info.type == COFFER_PYCAUSET_BLOCK)
         status = coffer__pycauset_check_blocks(check->report, check->matrix, check->opts, err);
     if (!status && check->opts->full)
@@ -266,10 +351,12 @@ static coffer_status check_file(checker *check, coffer_error *err)
         !coffer__source_settled(check->source))
         return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
                             "changed during the check: check it again");
+    if (check->header.active >= 0)
+        open_matrix(check);
     status = check_header(check, err);
     if (status || check->header.active < 0)
         return status;
-    status = open_matrix(check, err);
+    status = take_finding(check, COFFER_ERROR, &check->unopened, err);
     if (!status)
         status = check_other_state(check, err);
     if (status || !check->matrix)
@@ -284,8 +371,8 @@ coffer_status coffer__pycauset_check_open(coffer_report *out, const coffer_pycau
                       .source = matrix->source,
                       .opts = opts,
                       .limits = matrix->limits,
-                      .header = matrix->header,
-                      .matrix = matrix };
+                      .header = matrix->header };
+    use_matrix(&check, matrix);
     coffer_status status = check_header(&check, err);
     if (!status)
         status = check_other_state(&check, err);
@@ -299,7 +386,11 @@ coffer_status coffer__pycauset_check_open(coffer_report *out, const coffer_pycau
 coffer_status coffer__pycauset_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
                                      coffer_error *err)
 {
-    checker check = { .report = out, .source = src, .opts = opts, .limits = coffer__limits(opts->limits) };
+    checker check = { .report = out,
+                      .source = src,
+                      .opts = opts,
+                      .limits = coffer__limits(opts->limits),
+                      .unopened = COFFER_ERROR_INIT };
     coffer_status status = check_file(&check, err);
     coffer_pycauset_close(check.opened);
     return status ? status : coffer__report_status(out, err);

@@ -3,6 +3,8 @@
 #include "base/checked.h"
 #include "base/report.h"
 
+#include <inttypes.h>
+
 static void describe_stale(coffer_node *out, const coffer_pycauset *matrix)
 {
     const coffer_pycauset_value *cached = coffer__pycauset_get_key(matrix->metadata.root, "cached");
@@ -39,7 +41,11 @@ static void describe_view(coffer_node *out, const coffer_pycauset_info *info)
 static void describe_payload(coffer_node *out, const coffer_pycauset *matrix)
 {
     const coffer_pycauset_info *info = &matrix->info;
-    coffer_node_add_text(out, "layout", coffer_pycauset_layout_name(info->layout));
+    if (info->type == COFFER_PYCAUSET_UNKNOWN)
+        coffer__pycauset_to_node(out, "layout",
+                                 coffer_pycauset_value_find(matrix->metadata.root, "payload_layout.kind"));
+    else
+        coffer_node_add_text(out, "layout", coffer_pycauset_layout_name(info->layout));
     if (info->type == COFFER_PYCAUSET_TRIANGULAR_FLOAT || info->type == COFFER_PYCAUSET_TRIANGULAR_INTEGER)
         coffer_node_add_bool(out, "has_diagonal", info->has_diagonal);
     if (info->type == COFFER_PYCAUSET_UNIT_VECTOR)
@@ -100,6 +106,8 @@ static bool is_told_elsewhere(const char *key)
                                         "provenance",
                                         "rows",
                                         "view",
+                                        COFFER__PYCAUSET_COMMIT_KEY,
+                                        COFFER__PYCAUSET_ELEMENTS_KEY,
                                         COFFER__PYCAUSET_CHECKSUMS_KEY };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (strcmp(key, keys[i]) == 0)
@@ -128,6 +136,22 @@ static void describe_metadata(coffer_node *out, const coffer_pycauset *matrix)
     }
 }
 
+static void describe_types(coffer_node *out, const coffer_pycauset *matrix)
+{
+    const coffer_pycauset_info *info = &matrix->info;
+    const coffer_pycauset_value *root = matrix->metadata.root;
+    if (info->type == COFFER_PYCAUSET_UNKNOWN) {
+        coffer__pycauset_to_node(out, "data_type", coffer__pycauset_get_key(root, "data_type"));
+        coffer__pycauset_to_node(out, "matrix_type", coffer__pycauset_get_key(root, "matrix_type"));
+        coffer_node_add_text(out, "note", "this version does not know the type: the values cannot be read");
+        return;
+    }
+    coffer_node_add_text(out, "element_type",
+                         info->dtype == COFFER_DTYPE_NONE ? "mixed" : coffer_dtype_name(info->dtype));
+    coffer_node_add_text(out, "data_type", coffer_pycauset_dtype_name(info->dtype));
+    coffer_node_add_text(out, "matrix_type", coffer_pycauset_type_name(info->type));
+}
+
 /* A file that cannot be opened still has slots to describe. */
 static void describe_damaged(coffer_node *out, coffer_source *src)
 {
@@ -151,12 +175,14 @@ coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
     const coffer_pycauset_info *info = &matrix->info;
     coffer_node_add_u64(out, "rows", info->rows, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "cols", info->cols, COFFER_UNIT_NONE);
-    coffer_node_add_text(out, "element_type",
-                         info->dtype == COFFER_DTYPE_NONE ? "mixed" : coffer_dtype_name(info->dtype));
-    coffer_node_add_text(out, "data_type", coffer_pycauset_dtype_name(info->dtype));
-    coffer_node_add_text(out, "matrix_type", coffer_pycauset_type_name(info->type));
+    describe_types(out, matrix);
     coffer_node_add_printf(out, "active_slot", "%c", info->active_slot);
     coffer_node_add_u64(out, "generation", info->generation, COFFER_UNIT_NONE);
+    if (info->newer_lost)
+        coffer_node_add_printf(out, "damage",
+                               "slot %c is damaged: this is generation %" PRIu64
+                               ", and a newer one may be lost",
+                               info->damaged_slot, info->generation);
     describe_stale(out, matrix);
     describe_payload(out, matrix);
     describe_view(out, info);

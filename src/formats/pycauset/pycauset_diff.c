@@ -204,9 +204,17 @@ static void put_types(coffer_node *out, const coffer_pycauset_info *a, const cof
 static bool describes_storage(const coffer_pycauset_value *value)
 {
     static const char *const keys[] = {
-        "rows",           "cols", "matrix_type",    "data_type",
-        "payload_uuid",   "view", "payload_layout", COFFER__PYCAUSET_CHECKSUMS_KEY,
+        "rows",
+        "cols",
+        "matrix_type",
+        "data_type",
+        "payload_uuid",
+        "view",
+        "payload_layout",
+        COFFER__PYCAUSET_CHECKSUMS_KEY,
         "block_manifest",
+        COFFER__PYCAUSET_COMMIT_KEY,
+        COFFER__PYCAUSET_ELEMENTS_KEY,
     };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (strcmp(value->key, keys[i]) == 0)

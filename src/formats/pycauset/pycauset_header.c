@@ -94,6 +94,17 @@ static void load_slot(coffer__pycauset_slot *out, const uint8_t *bytes, uint64_t
     coffer__pycauset_judge_slot(out, file_size);
 }
 
+uint64_t coffer__pycauset_slot_payload(const coffer__pycauset_header *header, int which)
+{
+    uint64_t begin = header->slots[which].payload_offset, len = header->slots[which].payload_length;
+    for (int i = 0; i < 2; i++) {
+        const coffer__pycauset_slot *slot = &header->slots[i];
+        if (slot->fault == COFFER_OK && slot->metadata_offset >= begin && slot->metadata_offset - begin < len)
+            len = slot->metadata_offset - begin;
+    }
+    return len;
+}
+
 static void choose_active(coffer__pycauset_header *header)
 {
     bool a = header->slots[0].fault == COFFER_OK, b = header->slots[1].fault == COFFER_OK;

@@ -83,6 +83,32 @@ static const char *find_date(const coffer_pycauset_value *root)
     return NULL;
 }
 
+static const char *text_of(const coffer_pycauset_value *map, const char *key)
+{
+    const coffer_pycauset_value *value = coffer__pycauset_get_key(map, key);
+    return value && value->kind == COFFER_PYCAUSET_STRING ? value->as.text : NULL;
+}
+
+/* The keys that describe a commit name its generation: a program that does not know them copies them. */
+static void describe_commits(coffer_pycauset_history *history)
+{
+    for (size_t i = 0; i < history->count; i++) {
+        coffer_pycauset_generation *facts = &history->states[i].facts;
+        const coffer_pycauset_value *commit =
+            coffer__pycauset_get_key(facts->metadata, COFFER__PYCAUSET_COMMIT_KEY);
+        uint64_t generation;
+        if (!coffer__pycauset_is_u64(&generation, coffer__pycauset_get_key(commit, "generation")) ||
+            !facts->committed || generation != facts->generation)
+            continue;
+        const char *time = text_of(commit, "time");
+        facts->message = text_of(commit, "message");
+        facts->author = text_of(commit, "author");
+        facts->elements = coffer__pycauset_get_key(facts->metadata, COFFER__PYCAUSET_ELEMENTS_KEY);
+        if (time)
+            facts->date = time;
+    }
+}
+
 static coffer_status add_state(coffer_pycauset_history *history, coffer_source *src,
                                const coffer__pycauset_found *block, const coffer_limits *limits,
                                uint64_t *memory_left, coffer_error *err)
@@ -141,6 +167,7 @@ coffer_status coffer_pycauset_history_open(coffer_pycauset_history **out, coffer
         return status;
     }
     number_states(history, &header);
+    describe_commits(history);
     *out = history;
     return COFFER_OK;
 }

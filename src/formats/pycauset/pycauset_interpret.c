@@ -29,18 +29,14 @@ static coffer_status read_u64(uint64_t *out, const coffer_pycauset_value *root, 
     return COFFER_OK;
 }
 
-/* Looks a name up; the three tables differ only in the type of the result. */
-#define READ_NAME(out, value, key, by_name)                                                       \
-    (!(value) ? fail_missing(key, offset, err)                                                    \
-     : !by_name((out), value)                                                                     \
-         ? coffer__fail(err, COFFER_E_BAD_VALUE, offset, "\"%s\" is \"%s\", which is no %s", key, \
-                        text_or_kind(value), key)                                                 \
-         : COFFER_OK)
-
-static const char *text_or_kind(const coffer_pycauset_value *value)
+static coffer_status expect_name(const coffer_pycauset_value *value, const char *key, uint64_t offset,
+                                 coffer_error *err)
 {
-    const char *text = coffer_pycauset_value_text(value, NULL);
-    return text ? text : "not a string";
+    if (!value)
+        return fail_missing(key, offset, err);
+    if (value->kind != COFFER_PYCAUSET_STRING)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "\"%s\" is not a string", key);
+    return COFFER_OK;
 }
 
 static coffer_status read_types(coffer_pycauset_info *out, const coffer_pycauset_value *root, uint64_t offset,
@@ -55,13 +51,21 @@ static coffer_status read_types(coffer_pycauset_info *out, const coffer_pycauset
     if (layout->kind != COFFER_PYCAUSET_MAP)
         return coffer__fail(err, COFFER_E_BAD_VALUE, offset, "\"payload_layout\" is not a map");
     layout = coffer__pycauset_get_key(layout, "kind");
-    status = READ_NAME(&out->type, type, "matrix_type", coffer__pycauset_type_by_name);
+    status = expect_name(type, "matrix_type", offset, err);
     if (!status)
-        status = READ_NAME(&out->dtype, dtype, "data_type", coffer__pycauset_dtype_by_name);
+        status = expect_name(dtype, "data_type", offset, err);
     if (!status)
-        status = READ_NAME(&out->layout, layout, "payload_layout.kind", coffer__pycauset_layout_by_name);
+        status = expect_name(layout, "payload_layout.kind", offset, err);
     if (status)
         return status;
+    /* Names of a newer program do not lock the metadata. */
+    if (!coffer__pycauset_type_by_name(&out->type, type) ||
+        !coffer__pycauset_dtype_by_name(&out->dtype, dtype) ||
+        !coffer__pycauset_layout_by_name(&out->layout, layout)) {
+        out->type = COFFER_PYCAUSET_UNKNOWN;
+        out->dtype = COFFER_DTYPE_NONE;
+        out->layout = COFFER_PYCAUSET_LAYOUT_NONE;
+    }
     return COFFER_OK;
 }
 
@@ -108,6 +112,8 @@ static coffer_status read_view(coffer_pycauset_info *out, const coffer_pycauset_
 static coffer_status check_layout(const coffer_pycauset_info *info, uint64_t offset, coffer_error *err)
 {
     coffer_pycauset_layout implied = coffer__pycauset_layout_of(info->type);
+    if (info->type == COFFER_PYCAUSET_UNKNOWN)
+        return COFFER_OK;
     /* A matrix without a payload may have the layout none or, as the pycauset program writes, raw_dense. */
     bool fits = info->layout == implied ||
                 (implied == COFFER_PYCAUSET_LAYOUT_NONE && info->layout == COFFER_PYCAUSET_RAW_DENSE);
@@ -125,13 +131,17 @@ static coffer_status check_layout(const coffer_pycauset_info *info, uint64_t off
     if (info->type == COFFER_PYCAUSET_CAUSAL && info->dtype != COFFER_DTYPE_BIT)
         return coffer__fail(err, COFFER_E_INCONSISTENT, offset, "CAUSAL with the type %s, it must be BIT",
                             coffer_pycauset_dtype_name(info->dtype));
+    if (info->type == COFFER_PYCAUSET_DIAGONAL && info->dtype == COFFER_DTYPE_BIT)
+        return coffer__fail(err, COFFER_E_INCONSISTENT, offset, "DIAGONAL with the type BIT");
     return COFFER_OK;
 }
 
 static coffer_status check_shape(const coffer_pycauset_info *info, uint64_t offset, coffer_error *err)
 {
     bool vector = info->type == COFFER_PYCAUSET_VECTOR || info->type == COFFER_PYCAUSET_UNIT_VECTOR;
-    if (coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_RAW_TRIANGULAR && info->rows != info->cols)
+    bool square = coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_RAW_TRIANGULAR ||
+                  info->type == COFFER_PYCAUSET_DIAGONAL;
+    if (square && info->rows != info->cols)
         return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
                             "%s of %" PRIu64 " x %" PRIu64 ", it must be square",
                             coffer_pycauset_type_name(info->type), info->rows, info->cols);

@@ -89,5 +89,11 @@
  * {group_bytes: u64, length: u64 (bytes covered), crc32: bytes, a little-endian u32 for each group}. */
 #define COFFER__PYCAUSET_CHECKSUMS_KEY "payload_checksums"
 #define COFFER__PYCAUSET_CHECKSUM_GROUP (UINT64_C(1) << 20) /* COFFER__CHUNK_BYTES */
+/* Keys of ours that describe the commit that wrote the block; the next commit replaces or removes them.
+ * {generation: u64, time, message, author: texts}, and an array of {row, col, old, new} for each element that
+ * it changed. */
+#define COFFER__PYCAUSET_COMMIT_KEY "commit"
+#define COFFER__PYCAUSET_ELEMENTS_KEY "element_changes"
+#define COFFER__PYCAUSET_MAX_ELEMENTS 65536 /* that one commit may change */
 
 #endif

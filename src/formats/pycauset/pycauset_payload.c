@@ -19,7 +19,8 @@ void coffer__pycauset_grid_init(coffer__pycauset_grid *out, const coffer_pycause
         .element = coffer_dtype_size(info->dtype == COFFER_DTYPE_C32 ? COFFER_DTYPE_F16 : info->dtype),
         .triangular = coffer__pycauset_layout_of(info->type) == COFFER_PYCAUSET_RAW_TRIANGULAR,
         .has_diagonal = info->has_diagonal,
-        .transposed = vector ? info->rows != 1 : info->transposed,
+        .diagonal = info->type == COFFER_PYCAUSET_DIAGONAL,
+        .transposed = vector ? info->rows != 1 : info->transposed && info->type != COFFER_PYCAUSET_DIAGONAL,
         .mirrored = info->type == COFFER_PYCAUSET_SYMMETRIC || info->type == COFFER_PYCAUSET_ANTISYMMETRIC,
         .negative = info->type == COFFER_PYCAUSET_ANTISYMMETRIC,
         .plane_bytes = info->payload_needed / 2,
@@ -31,7 +32,12 @@ void coffer__pycauset_grid_init(coffer__pycauset_grid *out, const coffer_pycause
 
 uint64_t coffer__pycauset_grid_first(const coffer__pycauset_grid *grid, uint64_t row)
 {
-    return grid->triangular ? row + !grid->has_diagonal : 0;
+    return grid->diagonal ? row : grid->triangular ? row + !grid->has_diagonal : 0;
+}
+
+uint64_t coffer__pycauset_grid_end(const coffer__pycauset_grid *grid, uint64_t row)
+{
+    return grid->diagonal ? row + 1 : grid->cols;
 }
 
 /* For a triangle whose size is known not to overflow. */
@@ -44,6 +50,8 @@ static uint64_t triangle_bytes(const coffer__pycauset_grid *grid, uint64_t longe
 
 static uint64_t row_offset(const coffer__pycauset_grid *grid, uint64_t row)
 {
+    if (grid->diagonal)
+        return row * grid->element;
     if (!grid->triangular)
         return row * grid->row_bytes;
     uint64_t longest = grid->cols - !grid->has_diagonal;
@@ -107,6 +115,7 @@ void coffer__pycauset_payload_init(coffer__pycauset_payload *reader, const coffe
 {
     const coffer_pycauset_info *info = &matrix->info;
     memset(reader, 0, sizeof *reader);
+    reader->matrix = matrix;
     reader->source = matrix->source;
     reader->payload_offset = info->payload_offset;
     reader->number = coffer_dtype_size(info->dtype) / (coffer_dtype_is_complex(info->dtype) ? 2 : 1);
@@ -126,7 +135,7 @@ coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset
 {
     if (reader->view) {
         *out = reader->view + offset;
-        return COFFER_OK;
+        return coffer__pycauset_verify_range(reader->matrix, offset, len, err);
     }
     struct coffer__pycauset_payload_window *window = &reader->windows[plane];
     if (!window->bytes && !(window->bytes = coffer__malloc(COFFER__PYCAUSET_PAYLOAD_WINDOW)))
@@ -136,7 +145,10 @@ coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset
         size_t size =
             wanted < COFFER__PYCAUSET_PAYLOAD_WINDOW ? (size_t)wanted : COFFER__PYCAUSET_PAYLOAD_WINDOW;
         window->begin = window->end = 0;
-        coffer_status status =
+        coffer_status status = coffer__pycauset_verify_range(reader->matrix, offset, size, err);
+        if (status)
+            return status;
+        status =
             coffer_source_read_at(window->bytes, reader->source, reader->payload_offset + offset, size, err);
         if (status)
             return status;

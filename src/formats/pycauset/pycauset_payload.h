@@ -11,6 +11,7 @@ typedef struct coffer__pycauset_grid {
     coffer_dtype dtype;
     size_t element; /* bytes, of one plane; 0 for BIT */
     bool triangular, has_diagonal;
+    bool diagonal;        /* each row holds its element on the diagonal, nothing else */
     bool transposed;      /* the matrix that is seen is the transposed one */
     bool mirrored;        /* the part below the diagonal is the mirror image … */
     bool negative;        /* … or its negative */
@@ -22,6 +23,8 @@ typedef struct coffer__pycauset_grid {
 void coffer__pycauset_grid_init(coffer__pycauset_grid *out, const coffer_pycauset_info *info);
 /* The first column that a row holds; the number of columns when it holds none. */
 uint64_t coffer__pycauset_grid_first(const coffer__pycauset_grid *grid, uint64_t row);
+/* The column after the last that a row holds. */
+uint64_t coffer__pycauset_grid_end(const coffer__pycauset_grid *grid, uint64_t row);
 /* Offset in the payload (or plane) of the byte that has the element; col is at least the first one. first_bit
  * (may be NULL) : which of its bits, for BIT. */
 uint64_t coffer__pycauset_grid_offset(const coffer__pycauset_grid *grid, uint64_t row, uint64_t col,
@@ -38,6 +41,7 @@ bool coffer__pycauset_recipe_changes(const coffer__pycauset_recipe *recipe);
 
 /* Bytes of the payload: borrowed where they are mapped, else read piece by piece. */
 typedef struct coffer__pycauset_payload {
+    const coffer_pycauset *matrix; /* verifies what is read */
     coffer_source *source;
     uint64_t payload_offset;
     const uint8_t *view; /* NULL: to be read */

@@ -8,6 +8,7 @@
 #include "coffer/format.h"
 #include "coffer/pycauset.h"
 #include "formats/pycauset/pycauset_layout.h"
+#include "io/chunk_sums.h"
 
 #include <stdatomic.h>
 
@@ -96,6 +97,8 @@ static inline uint64_t coffer__pycauset_slot_place(int which)
 {
     return COFFER__PYCAUSET_SLOT_A_AT + (uint64_t)which * COFFER__PYCAUSET_SLOT_SIZE;
 }
+/* Bytes of the payload of a matrix whose type is not known: up to the metadata that a slot names after it. */
+uint64_t coffer__pycauset_slot_payload(const coffer__pycauset_header *header, int which);
 /* Reads preamble and slots. Fails when the preamble is not that of a file of ours, not when no slot is valid.
  * COFFER_E_RESERVED_NOT_ZERO: all else is good, and *out is filled in, as it is with COFFER_E_BAD_VALUE. */
 coffer_status coffer__pycauset_read_header(coffer__pycauset_header *out, coffer_source *src,
@@ -167,10 +170,14 @@ struct coffer_pycauset {
     coffer__pycauset_tree metadata;
     uint64_t metadata_offset, metadata_length;
     char view_signature[COFFER__PYCAUSET_SIGNATURE_SIZE];
-    char *blocks_folder; /* as the caller gave it, or NULL */
+    char *blocks_folder;              /* as the caller gave it, or NULL */
+    coffer__chunk_verifier *verifier; /* of the payload; NULL when the metadata has no checksums */
     /* NULL until they are first read. */
     _Atomic(struct coffer__pycauset_blocks *) blocks;
 };
+
+/* For values of a matrix of an unknown type. */
+coffer_status coffer__pycauset_fail_unknown(const coffer_pycauset *matrix, coffer_error *err);
 
 /* ---- Older states (pycauset_history.c) ---- */
 
@@ -200,15 +207,28 @@ typedef struct coffer__pycauset_change {
     coffer_pycauset_value value;
 } coffer__pycauset_change;
 
+/* A new value of one element. */
+typedef struct coffer__pycauset_element {
+    uint64_t row, col;
+    bool stored; /* row and col are those of the payload, not of the view */
+    coffer_dtype dtype;
+    uint8_t value[16];
+} coffer__pycauset_element;
+
 struct coffer_pycauset_changes {
     coffer__arena memory;
     coffer__pycauset_change *items;
     size_t count, capacity;
+    coffer__pycauset_element *elements;
+    size_t element_count, element_capacity;
     bool system; /* may set what says what the payload is */
 };
 
 /* A list that may also set the keys that say what the payload is: how a writer builds its metadata. */
 coffer_status coffer__pycauset_system_changes_new(coffer_pycauset_changes **out, coffer_error *err);
+/* A value in the caller's memory. */
+coffer_status coffer__pycauset_changes_set_value(coffer_pycauset_changes *changes, const char *path,
+                                                 const coffer_pycauset_value *value, coffer_error *err);
 coffer_status coffer__pycauset_changes_copy(coffer_pycauset_changes **out,
                                             const coffer_pycauset_changes *changes, coffer_error *err);
 bool coffer__pycauset_wants_checksums(const coffer_pycauset_changes *changes);
@@ -222,13 +242,48 @@ coffer_status coffer__pycauset_apply(const coffer_pycauset_value **out, coffer__
                                      const coffer_pycauset_changes *changes, const coffer__buffer *sums,
                                      coffer_error *err);
 
+/* ---- Elements that change in place (pycauset_elements.c) ---- */
+
+/* Bytes of the payload before and after. */
+typedef struct coffer__pycauset_patch {
+    uint64_t offset; /* in the payload */
+    size_t size;
+    uint8_t before[16], after[16];
+} coffer__pycauset_patch;
+
+typedef struct coffer__pycauset_patches {
+    coffer__pycauset_patch *items; /* sorted by offset, none overlapping */
+    size_t count;
+    coffer_pycauset_value record; /* what the metadata keeps of them, allocated from the arena */
+} coffer__pycauset_patches;
+
+/* Finds the bytes that change. first_wins : of two values for an element the first counts; else they are
+ * COFFER_E_INVALID_ARGUMENT. */
+coffer_status coffer__pycauset_plan_elements(coffer__pycauset_patches *out, coffer__arena *memory,
+                                             coffer_source *src, const coffer_pycauset_info *info,
+                                             const coffer__pycauset_element *elements, size_t count,
+                                             bool first_wins, coffer_error *err);
+void coffer__pycauset_patches_free(coffer__pycauset_patches *patches);
+/* Appends the elements of a record, with the values that they had before. False when it is not a record. */
+coffer_status coffer__pycauset_elements_of_record(coffer_pycauset_changes *out,
+                                                  const coffer_pycauset_value *record, coffer_error *err);
+
 /* ---- Checksums (pycauset_checksum.c) ---- */
 
 /* Appends checksums as the metadata stores them: a little-endian u32 each. */
 void coffer__pycauset_put_sums(coffer__buffer *out, const uint32_t *sums, size_t count);
-/* Appends the checksums of the payload's payload_needed bytes. */
+/* Appends the checksums that the payload's payload_needed bytes will have with the patches. What the metadata
+ * has checksums of is verified before: COFFER_E_BAD_CHECKSUM rather than a new checksum of damaged bytes. */
 coffer_status coffer__pycauset_sum_payload(coffer__buffer *out, coffer_source *src,
-                                           const coffer_pycauset_info *info, coffer_error *err);
+                                           const coffer_pycauset_info *info,
+                                           const coffer_pycauset_value *root,
+                                           const coffer__pycauset_patches *patches, bool verify_all,
+                                           coffer_error *err);
+/* Verifies what is read of the payload from now on, when the metadata has usable checksums. */
+coffer_status coffer__pycauset_start_verifying(coffer_pycauset *matrix, coffer_error *err);
+/* Verifies bytes of the payload that are about to be read or copied. */
+coffer_status coffer__pycauset_verify_range(const coffer_pycauset *matrix, uint64_t offset, uint64_t len,
+                                            coffer_error *err);
 /* Compares them with those in the metadata, if it has any. */
 coffer_status coffer__pycauset_verify_checksums(coffer_report *out, const coffer_pycauset *matrix,
                                                 const coffer_check_opts *opts, coffer_error *err);

@@ -14,7 +14,7 @@ COFFER__INIT_FUNCTION(coffer_pycauset_open_opts, COFFER_PYCAUSET_OPEN_OPTS_INIT)
 static coffer_status check_payload(const coffer_pycauset *matrix, coffer_error *err)
 {
     const coffer_pycauset_info *info = &matrix->info;
-    if (info->payload_needed <= info->payload_length)
+    if (info->type == COFFER_PYCAUSET_UNKNOWN || info->payload_needed <= info->payload_length)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_SIZE_MISMATCH, matrix->metadata_offset,
                         "%" PRIu64 " x %" PRIu64 " of %s need a payload of %" PRIu64
@@ -35,8 +35,10 @@ static coffer_status read_state(coffer_pycauset *matrix, coffer_error *err)
         status = check_payload(matrix, err);
     if (status)
         return status;
+    if (matrix->info.type == COFFER_PYCAUSET_UNKNOWN) /* all that the slot says, to be copied as it is */
+        matrix->info.payload_needed = coffer__pycauset_slot_payload(&matrix->header, matrix->header.active);
     coffer__pycauset_view_signature(matrix->view_signature, &matrix->info);
-    return COFFER_OK;
+    return coffer__pycauset_start_verifying(matrix, err);
 }
 
 static coffer_status open_state(coffer_pycauset *matrix, uint64_t generation, coffer_error *err)
@@ -50,6 +52,11 @@ static coffer_status open_state(coffer_pycauset *matrix, uint64_t generation, co
     matrix->info.payload_offset = slot->payload_offset;
     matrix->info.payload_length = slot->payload_length;
     matrix->info.active_slot = "AB"[matrix->header.active];
+    if (matrix->header.slots[1 - matrix->header.active].fault)
+        matrix->info.damaged_slot = "AB"[1 - matrix->header.active];
+    /* Blocks are appended: a newer one would be after this one. */
+    matrix->info.newer_lost = matrix->info.damaged_slot && slot->metadata_offset + slot->metadata_length <
+                                                               coffer_source_size(matrix->source);
     matrix->info.generation = slot->generation;
     matrix->metadata_offset = slot->metadata_offset;
     matrix->metadata_length = slot->metadata_length;
@@ -131,10 +138,32 @@ void coffer_pycauset_close(coffer_pycauset *matrix)
         return;
     coffer__pycauset_blocks_free(atomic_load(&matrix->blocks));
     coffer__pycauset_tree_free(&matrix->metadata);
+    coffer__chunk_verifier_free(matrix->verifier);
     coffer__free(matrix->blocks_folder);
     if (matrix->owns_source)
         coffer_source_close(matrix->source);
     coffer__free(matrix);
+}
+
+static const char *text_at(const coffer_pycauset *matrix, const char *path)
+{
+    const char *text =
+        coffer_pycauset_value_text(coffer_pycauset_value_find(matrix->metadata.root, path), NULL);
+    return text ? text : "?";
+}
+
+coffer_status coffer__pycauset_fail_unknown(const coffer_pycauset *matrix, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_UNSUPPORTED, matrix->metadata_offset,
+                        "matrix_type \"%s\" with data_type \"%s\" and layout \"%s\" is not known to this "
+                        "version: only the metadata can be read",
+                        text_at(matrix, "matrix_type"), text_at(matrix, "data_type"),
+                        text_at(matrix, "payload_layout.kind"));
+}
+
+coffer_status coffer_pycauset_verify(const coffer_pycauset *matrix, coffer_error *err)
+{
+    return coffer__pycauset_verify_range(matrix, 0, matrix->info.payload_needed, err);
 }
 
 const coffer_pycauset_info *coffer_pycauset_get_info(const coffer_pycauset *matrix)

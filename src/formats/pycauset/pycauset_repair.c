@@ -1,4 +1,5 @@
 /* Writes a repaired copy: all bytes keep their offsets, the header is corrected. */
+#include "formats/pycauset/pycauset_blocks.h"
 #include "formats/pycauset/pycauset_scan.h"
 
 #include "base/checked.h"
@@ -96,26 +97,6 @@ static void restore_other_slot(rescue *work)
     work->changed = true;
 }
 
-static coffer_status keep_active(rescue *work, coffer_error *err)
-{
-    int which = 1 - work->state_slot;
-    coffer_error why = COFFER_ERROR_INIT;
-    coffer_status status =
-        coffer__pycauset_explain_slot(&work->header, which, coffer_source_size(work->source), &why);
-    if (!status)
-        status = try_state(work, &work->header.slots[which], &why);
-    work->other = work->header.slots[which];
-    if (!status)
-        return COFFER_OK;
-    if (!coffer__is_about_file(status))
-        return coffer__fail_copy(err, &why);
-    restore_other_slot(work);
-    coffer__report_add(work->report, status, COFFER_WARNING, why.offset,
-                       "slot %c restored from slot %c, the state that it named is lost: %s", "AB"[which],
-                       "AB"[work->state_slot], why.text);
-    return COFFER_OK;
-}
-
 /* ---- None is, or not the one that counts ---- */
 
 /* Where the payload is, for a block that no valid slot names: where a slot with a matching checksum says,
@@ -149,6 +130,58 @@ static bool try_block(const rescue *work, coffer__pycauset_slot *out, const coff
     if (good)
         *out = state;
     return good;
+}
+
+/* The slot of the newest state is damaged, but its block is intact after that of the active one: the state is
+ * not lost. */
+static bool finish_newer(rescue *work, int which, const coffer_error *why)
+{
+    coffer__pycauset_scan scan = { .items = NULL };
+    coffer__pycauset_slot active = work->state, newest = { .generation = 0 };
+    uint64_t end = active.metadata_offset + active.metadata_length;
+    if (work->header.slots[which].crc_matches || active.generation == UINT64_MAX ||
+        coffer__pycauset_scan_range(&scan, work->source, end, UINT64_MAX, &work->limits, NULL) != COFFER_OK)
+        scan.count = 0;
+    bool found = scan.count > 0 && try_block(work, &newest, &scan.items[scan.count - 1]);
+    coffer__pycauset_scan_free(&scan);
+    if (!found)
+        return false;
+    newest.payload_offset = active.payload_offset;
+    newest.payload_length = active.payload_length;
+    newest.generation = active.generation + 1;
+    if (try_state(work, &newest, NULL) != COFFER_OK)
+        return false;
+    work->other = active;
+    work->state = newest;
+    work->state_slot = which;
+    work->changed = true;
+    coffer__report_add(work->report, why->status, COFFER_WARNING, why->offset,
+                       "slot %c restored from the newest metadata block, at %" PRIu64 ": generation %" PRIu64
+                       " is complete (%s)",
+                       "AB"[which], newest.metadata_offset, newest.generation, why->text);
+    return true;
+}
+
+static coffer_status keep_active(rescue *work, coffer_error *err)
+{
+    int which = 1 - work->state_slot;
+    coffer_error why = COFFER_ERROR_INIT;
+    coffer_status status =
+        coffer__pycauset_explain_slot(&work->header, which, coffer_source_size(work->source), &why);
+    if (!status)
+        status = try_state(work, &work->header.slots[which], &why);
+    work->other = work->header.slots[which];
+    if (!status)
+        return COFFER_OK;
+    if (!coffer__is_about_file(status))
+        return coffer__fail_copy(err, &why);
+    if (finish_newer(work, which, &why))
+        return COFFER_OK;
+    restore_other_slot(work);
+    coffer__report_add(work->report, status, COFFER_WARNING, why.offset,
+                       "slot %c restored from slot %c, the state that it named is lost: %s", "AB"[which],
+                       "AB"[work->state_slot], why.text);
+    return COFFER_OK;
 }
 
 /* The newest intact block that is not after `last`. Its generation counts the blocks up to it. */
@@ -241,6 +274,29 @@ static coffer_status choose_state(rescue *work, coffer_error *err)
 
 /* ---- A requested state ---- */
 
+/* The payload of the copy is the newest one; the old state must not speak of another. */
+static coffer_status expect_same_payload(const rescue *work, const coffer__pycauset_slot *active,
+                                         const coffer__pycauset_slot *wanted, uint64_t generation,
+                                         coffer_error *err)
+{
+    coffer__pycauset_tree now = { .root = NULL }, then = { .root = NULL };
+    bool known = !coffer__pycauset_read_block(&now, work->source, active->metadata_offset,
+                                              active->metadata_length, &work->limits, NULL) &&
+                 !coffer__pycauset_read_block(&then, work->source, wanted->metadata_offset,
+                                              wanted->metadata_length, &work->limits, NULL);
+    const coffer_pycauset_value *a = coffer__pycauset_get_key(now.root, "payload_uuid");
+    const coffer_pycauset_value *b = coffer__pycauset_get_key(then.root, "payload_uuid");
+    bool same = !known || (a && b && coffer__pycauset_equal(a, b));
+    coffer__pycauset_tree_free(&now);
+    coffer__pycauset_tree_free(&then);
+    if (same)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                        "elements were changed after generation %" PRIu64
+                        ": 'coffer revert' restores them with the metadata",
+                        generation);
+}
+
 static coffer_status choose_generation(rescue *work, uint64_t generation, coffer_error *err)
 {
     coffer_status status = coffer__pycauset_expect_active(&work->header, work->source, err);
@@ -254,6 +310,8 @@ static coffer_status choose_generation(rescue *work, uint64_t generation, coffer
                                               generation, &work->limits, err);
     if (!status)
         status = try_state(work, &wanted, err);
+    if (!status)
+        status = expect_same_payload(work, active, &wanted, generation, err);
     if (status)
         return status;
     if (active->generation == UINT64_MAX)
@@ -263,7 +321,7 @@ static coffer_status choose_generation(rescue *work, uint64_t generation, coffer
     work->state_slot = 1 - work->header.active;
     work->other = *active;
     work->appends = work->changed = true;
-    coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, wanted.metadata_offset,
+    coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_NOTE, wanted.metadata_offset,
                        "generation %" PRIu64 " is generation %" PRIu64
                        " again; later changes are undone, and stay in the history",
                        wanted.generation, generation);
@@ -272,22 +330,23 @@ static coffer_status choose_generation(rescue *work, uint64_t generation, coffer
 
 /* ---- Output ---- */
 
-/* A block matrix finds its children by its name, which the copy does not have. */
-static void tell_of_children(const rescue *work, const char *out_path)
+/* Verifies the payload and copies the children. A file that still cannot be opened has neither. */
+static coffer_status check_state(rescue *work, const char *out_path, coffer_error *err)
 {
-    coffer__pycauset_tree tree = { .root = NULL };
-    coffer_pycauset_info info;
-    bool blocks =
-        coffer__pycauset_read_block(&tree, work->source, work->state.metadata_offset,
-                                    work->state.metadata_length, &work->limits, NULL) == COFFER_OK &&
-        coffer__pycauset_interpret(&info, tree.root, 0, NULL) == COFFER_OK &&
-        info.type == COFFER_PYCAUSET_BLOCK;
-    coffer__pycauset_tree_free(&tree);
-    if (blocks)
-        coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_WARNING, COFFER_OFFSET_NONE,
-                           "children of a block matrix are not copied: use the old name, or copy "
-                           "%s.blocks to %s.blocks",
-                           coffer_source_name(work->source), out_path);
+    coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
+    coffer_check_opts check = COFFER_CHECK_OPTS_INIT;
+    coffer_pycauset *matrix = NULL;
+    opts.limits = &work->limits;
+    check.limits = &work->limits;
+    check.progress = work->opts->progress;
+    /* The payload is copied as it is, with its old checksums: damage stays known. */
+    if (coffer_pycauset_open(&matrix, work->source, &opts, NULL) != COFFER_OK)
+        return COFFER_OK;
+    coffer_status status = coffer__pycauset_verify_checksums(work->report, matrix, &check, err);
+    if (!status && matrix->info.type == COFFER_PYCAUSET_BLOCK && !work->opts->in_place)
+        status = coffer__pycauset_copy_children(matrix, out_path, work->report, err);
+    coffer_pycauset_close(matrix);
+    return status;
 }
 
 /* Copies the block of the state to the end, where a commit would put it. */
@@ -356,7 +415,7 @@ coffer_status coffer__pycauset_repair(coffer_report *out, coffer_source *src, co
     status =
         opts->to_generation ? choose_generation(&work, opts->to_generation, err) : choose_state(&work, err);
     if (!status)
-        tell_of_children(&work, out_path);
+        status = check_state(&work, out_path, err);
     if (!status)
         status = write_output(&work, out_path, err);
     return status ? status : coffer__report_status(out, err);

@@ -156,6 +156,8 @@ static uint64_t payload_size(coffer_source *src, const coffer__pycauset_header *
                      coffer__pycauset_interpret(&info, tree.root, 0, NULL) == COFFER_OK &&
                      info.payload_needed <= slot->payload_length;
         coffer__pycauset_tree_free(&tree);
+        if (known && info.type == COFFER_PYCAUSET_UNKNOWN)
+            return coffer__pycauset_slot_payload(header, order[i]);
         if (known)
             return info.payload_needed;
     }

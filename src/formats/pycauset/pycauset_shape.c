@@ -17,12 +17,14 @@ static const char *const type_names[] = {
     [COFFER_PYCAUSET_UNIT_VECTOR] = "UNIT_VECTOR",
     [COFFER_PYCAUSET_IDENTITY] = "IDENTITY",
     [COFFER_PYCAUSET_BLOCK] = "BLOCK",
+    [COFFER_PYCAUSET_DIAGONAL] = "DIAGONAL",
 };
 
 static const char *const layout_names[] = {
     [COFFER_PYCAUSET_LAYOUT_NONE] = "none",
     [COFFER_PYCAUSET_RAW_DENSE] = "raw_dense",
     [COFFER_PYCAUSET_RAW_TRIANGULAR] = "raw_triangular",
+    [COFFER_PYCAUSET_RAW_DIAGONAL] = "raw_diagonal",
 };
 
 static const char *const dtype_names[COFFER_DTYPE_COUNT] = {
@@ -114,12 +116,62 @@ coffer_pycauset_layout coffer__pycauset_layout_of(coffer_pycauset_type type)
     case COFFER_PYCAUSET_SYMMETRIC:
     case COFFER_PYCAUSET_ANTISYMMETRIC:
         return COFFER_PYCAUSET_RAW_TRIANGULAR;
+    case COFFER_PYCAUSET_DIAGONAL:
+        return COFFER_PYCAUSET_RAW_DIAGONAL;
     case COFFER_PYCAUSET_UNIT_VECTOR:
     case COFFER_PYCAUSET_IDENTITY:
     case COFFER_PYCAUSET_BLOCK:
+    case COFFER_PYCAUSET_UNKNOWN:
         break;
     }
     return COFFER_PYCAUSET_LAYOUT_NONE;
+}
+
+/* ---- How the first program reads them ---- */
+
+/* Seen with pycauset 0.6.1: these classes have one element type, and are read with it whatever data_type is.
+ */
+static const char *misread_type(const coffer_pycauset_info *info)
+{
+    coffer_dtype read_as =
+        info->type == COFFER_PYCAUSET_TRIANGULAR_INTEGER ? COFFER_DTYPE_I32 : COFFER_DTYPE_F64;
+    switch (info->type) {
+    case COFFER_PYCAUSET_TRIANGULAR_FLOAT:
+    case COFFER_PYCAUSET_TRIANGULAR_INTEGER:
+        if (info->has_diagonal)
+            return "pycauset 0.6 does not know triangular matrices with a diagonal and reads other values";
+        break;
+    case COFFER_PYCAUSET_SYMMETRIC:
+    case COFFER_PYCAUSET_ANTISYMMETRIC:
+    case COFFER_PYCAUSET_DIAGONAL:
+        break;
+    default:
+        return NULL;
+    }
+    if (info->dtype == read_as)
+        return NULL;
+    return read_as == COFFER_DTYPE_I32
+               ? "pycauset 0.6 reads every triangular matrix of integers as INT32 and finds other values"
+               : "pycauset 0.6 reads every matrix of this kind as FLOAT64 and finds other values";
+}
+
+const char *coffer_pycauset_misread(const coffer_pycauset_info *info)
+{
+    bool scaled = info->scalar_real != 1.0 || info->scalar_imag != 0.0;
+    bool whole = info->dtype == COFFER_DTYPE_BIT || coffer_dtype_is_integer(info->dtype);
+    const char *reason = misread_type(info);
+    if (reason)
+        return reason;
+    if (info->type == COFFER_PYCAUSET_BLOCK || info->type == COFFER_PYCAUSET_UNKNOWN)
+        return NULL;
+    if (info->transposed && info->rows != info->cols && info->layout == COFFER_PYCAUSET_RAW_DENSE &&
+        info->type != COFFER_PYCAUSET_VECTOR)
+        return "pycauset 0.6 reads a transposed view of a matrix that is not square with the wrong shape";
+    if (scaled && whole)
+        return "pycauset 0.6 ignores the scalar of a view of integers or bits";
+    if (info->scalar_imag != 0.0 && !coffer_dtype_is_complex(info->dtype))
+        return "pycauset 0.6 ignores the imaginary part of the scalar of a view of real numbers";
+    return NULL;
 }
 
 /* ---- Sizes ---- */
@@ -191,6 +243,9 @@ bool coffer__pycauset_payload_needed(uint64_t *out, const coffer_pycauset_info *
         if (!info->has_diagonal && count > 0)
             count--;
         fits = coffer__pycauset_triangle_bytes(&bytes, info->dtype, count);
+        break;
+    case COFFER_PYCAUSET_RAW_DIAGONAL:
+        fits = coffer__pycauset_dense_row_bytes(&bytes, info->dtype, info->stored_rows);
         break;
     }
     if (fits && info->dtype == COFFER_DTYPE_C32)

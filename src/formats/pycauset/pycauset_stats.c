@@ -248,6 +248,10 @@ static coffer_status summarize_payload(coffer__summary *out, const coffer_pycaus
     coffer__work *work = NULL;
     coffer_status status;
     coffer__pycauset_grid_init(&job.grid, info);
+    if (job.grid.diagonal) { /* its elements are one row without a gap */
+        job.grid.diagonal = false;
+        job.grid.rows = 1;
+    }
     job.recipe = coffer__pycauset_recipe_for(info, how->magnitudes ? COFFER_DTYPE_C128 : COFFER_DTYPE_F64);
     job.recipe.scalar_real *= how->factor;
     job.recipe.scalar_imag *= how->factor;
@@ -319,6 +323,8 @@ static coffer_status summarize(coffer__summary *out, const coffer_pycauset *matr
     const coffer_pycauset_info *info = &matrix->info;
     coffer_status status = COFFER_OK;
     uint64_t elements;
+    if (info->type == COFFER_PYCAUSET_UNKNOWN)
+        return coffer__pycauset_fail_unknown(matrix, err);
     if (!coffer__mul_u64(&elements, info->rows, info->cols))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "%" PRIu64 " x %" PRIu64 " values are too many to count", info->rows, info->cols);

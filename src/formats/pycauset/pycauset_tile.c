@@ -41,7 +41,7 @@ typedef struct stored_part {
 static uint64_t needed_until(const tile_job *job, const stored_part *part)
 {
     uint64_t last = part->row + part->rows - 1;
-    if (part->col > coffer__pycauset_grid_first(&job->grid, part->row) ||
+    if (job->grid.diagonal || part->col > coffer__pycauset_grid_first(&job->grid, part->row) ||
         part->col + part->cols != job->grid.cols)
         return 0;
     return coffer__pycauset_grid_offset(&job->grid, last, coffer__pycauset_grid_first(&job->grid, last),
@@ -74,17 +74,20 @@ static coffer_status make_values(uint8_t *out, tile_job *job, uint64_t row, uint
     return COFFER_OK;
 }
 
-/* Writes part->rows rows of part->cols values; what a triangular row does not hold is 0. */
+/* Writes part->rows rows of part->cols values; what a row does not hold is 0. */
 static coffer_status make_rows(uint8_t *out, size_t out_stride, tile_job *job, const stored_part *part,
                                coffer_error *err)
 {
     uint64_t until = needed_until(job, part), end = part->col + part->cols;
     for (uint64_t row = part->row; row < part->row + part->rows; row++, out += out_stride) {
         uint64_t first = coffer__pycauset_grid_first(&job->grid, row);
+        uint64_t last = coffer__pycauset_grid_end(&job->grid, row);
         first = first < part->col ? part->col : first < end ? first : end;
+        last = last < first ? first : last < end ? last : end;
         size_t zeros = (size_t)(first - part->col) * job->size;
         memset(out, 0, zeros);
-        coffer_status status = make_values(out + zeros, job, row, first, end - first, until, err);
+        memset(out + (last - part->col) * job->size, 0, (size_t)(end - last) * job->size);
+        coffer_status status = make_values(out + zeros, job, row, first, last - first, until, err);
         if (status)
             return status;
     }
@@ -103,7 +106,9 @@ static coffer_status copy_rows(uint8_t *out, size_t out_stride, tile_job *job, c
         rows = 1;
     }
     for (; rows > 0; rows--, out += out_stride, offset += job->grid.row_bytes) {
-        coffer_status status = COFFER_OK;
+        coffer_status status = coffer__pycauset_verify_range(job->payload.matrix, offset, len, err);
+        if (status)
+            return status;
         if (job->payload.view)
             memcpy(out, job->payload.view + offset, len);
         else
@@ -197,7 +202,8 @@ static coffer_status read_stored(uint8_t *out, size_t out_stride, tile_job *job,
 {
     stored_part straight = { tile->row, tile->rows, tile->col, tile->cols };
     stored_part turned = { tile->col, tile->cols, tile->row, tile->rows };
-    bool plain = !job->grid.triangular && !coffer__pycauset_recipe_changes(&job->recipe);
+    bool plain =
+        !job->grid.triangular && !job->grid.diagonal && !coffer__pycauset_recipe_changes(&job->recipe);
     if (job->grid.mirrored)
         return read_mirrored(out, out_stride, job, tile, err);
     if (job->grid.transposed && tile->cols == 1 &&
@@ -263,6 +269,8 @@ static coffer_status check_tile(size_t *out_stride, const coffer_pycauset *matri
 {
     const coffer_pycauset_info *info = &matrix->info;
     size_t row_bytes, all;
+    if (info->type == COFFER_PYCAUSET_UNKNOWN)
+        return coffer__pycauset_fail_unknown(matrix, err);
     if (!coffer__range_fits(tile->row, tile->rows, info->rows) ||
         !coffer__range_fits(tile->col, tile->cols, info->cols))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,

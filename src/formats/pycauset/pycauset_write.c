@@ -303,7 +303,7 @@ static bool all_bytes_zero(const uint8_t *bytes, uint64_t len)
 }
 
 /* Elements that a triangular matrix does not store must be 0. */
-static coffer_status check_implied(const coffer_pycauset_writer *writer, uint64_t row,
+static coffer_status check_implied(const coffer_pycauset_writer *writer, uint64_t row, uint64_t col,
                                    const uint8_t *elements, coffer_dtype dtype, uint64_t count,
                                    coffer_error *err)
 {
@@ -313,7 +313,7 @@ static coffer_status check_implied(const coffer_pycauset_writer *writer, uint64_
     if (found == count)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "element (%" PRIu64 ", %" PRIu64 ") is not 0: %s does not store it", row, found,
+                        "element (%" PRIu64 ", %" PRIu64 ") is not 0: %s does not store it", row, col + found,
                         coffer_pycauset_type_name(writer->info.type));
 }
 
@@ -330,11 +330,12 @@ static coffer_status put_rows(coffer_pycauset_writer *writer, const uint8_t *row
     coffer_status status = COFFER_OK;
     if (writer->info.type == COFFER_PYCAUSET_VECTOR && dtype == COFFER_DTYPE_BOOL)
         return put_vector_bits(writer, rows, count * cols, err);
-    if (padded_to == 1) /* nothing between the rows */
+    if (padded_to == 1 && !grid->diagonal) /* nothing between the rows */
         return put_row(writer, rows, count * cols, 1, err);
     for (uint64_t i = 0; i < count && !status; i++, rows += cols * size) {
         uint64_t first = coffer__pycauset_grid_first(grid, writer->rows + i);
-        status = put_row(writer, rows + first * size, cols - first, padded_to, err);
+        status = put_row(writer, rows + first * size,
+                         coffer__pycauset_grid_end(grid, writer->rows + i) - first, padded_to, err);
     }
     return status;
 }
@@ -353,10 +354,15 @@ static coffer_status check_rows(const coffer_pycauset_writer *writer, const uint
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%" PRIu64 " rows after %" PRIu64 " of %" PRIu64, count, writer->rows,
                             info->stored_rows);
-    for (uint64_t i = 0; writer->grid.triangular && i < count && !status; i++) {
-        uint64_t row = writer->rows + i;
-        status = check_implied(writer, row, rows + i * info->stored_cols * coffer_dtype_size(dtype), dtype,
+    bool implied = writer->grid.triangular || writer->grid.diagonal;
+    for (uint64_t i = 0; implied && i < count && !status; i++) {
+        uint64_t row = writer->rows + i, end = coffer__pycauset_grid_end(&writer->grid, row);
+        const uint8_t *elements = rows + i * info->stored_cols * coffer_dtype_size(dtype);
+        status = check_implied(writer, row, 0, elements, dtype,
                                coffer__pycauset_grid_first(&writer->grid, row), err);
+        if (!status)
+            status = check_implied(writer, row, end, elements + end * coffer_dtype_size(dtype), dtype,
+                                   info->stored_cols - end, err);
     }
     return status;
 }
@@ -384,6 +390,9 @@ coffer_status coffer_pycauset_writer_set_metadata(coffer_pycauset_writer *writer
     if (writer->extra)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "the metadata of a new file can be set only once");
+    if (changes->element_count > 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "the elements of a new file are its rows: write them instead of changing them");
     bool wants_sums = coffer__pycauset_wants_checksums(changes);
     if (wants_sums && writer->rows > 0 && !writer->output.sums_wanted)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,

@@ -355,8 +355,11 @@ static void finish_journal(struct made *made)
 static void the_layout_is_the_one_of_the_specification(void **state)
 {
     (void)state;
-    struct made made = make_journal(1, OLD_SIZE, 2);
+    struct made made = make_journal(2, OLD_SIZE, 2);
     const coffer__range ranges[] = { { 15, 3 }, { 1, 2 } };
+    coffer__store_u32(made.bytes + 24, OLD_SIZE);
+    coffer__store_u32(made.bytes + 28, coffer__crc32(0, (const uint8_t *)OLD, OLD_SIZE));
+    made.len = 32;
     make_range(&made, 1, "12", 2);
     make_range(&made, 15, "fgh", 3);
     finish_journal(&made);
@@ -427,11 +430,55 @@ static void assert_refused(struct made *made, coffer_status expected, const char
     assert_null(src);
 }
 
+static void a_journal_of_another_file_of_that_name_is_not_applied(void **state)
+{
+    (void)state;
+    coffer_source *src = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    struct made made = make_journal(2, OLD_SIZE, 1);
+    coffer__store_u32(made.bytes + 24, OLD_SIZE);
+    coffer__store_u32(made.bytes + 28, coffer__crc32(0, (const uint8_t *)OLD, OLD_SIZE));
+    made.len = 32;
+    make_range(&made, 1, "12", 2);
+    finish_journal(&made);
+    /* Half an update: what is in a range may have changed. */
+    temp_write(file(), "0XX3456789abcdefghijNEW", 23);
+    assert_int_equal(coffer_source_open(&src, file(), NULL, &err), COFFER_OK);
+    assert_int_equal(coffer_source_size(src), OLD_SIZE);
+    coffer_source_close(src);
+    temp_write(file(), "another file of 20 b", OLD_SIZE);
+    src = NULL;
+    assert_int_equal(coffer_source_open(&src, file(), NULL, &err), COFFER_E_INCONSISTENT);
+    assert_int_equal(coffer_roll_back(NULL, file(), &err), COFFER_E_INCONSISTENT);
+    assert_holds("another file of 20 b");
+}
+
+static void a_journal_of_somebody_else_is_not_applied(void **state)
+{
+    (void)state;
+    coffer_source *src = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    struct made made = make_journal(1, OLD_SIZE, 1);
+    if (geteuid() != 0)
+        skip(); /* only root can give a file away */
+    make_range(&made, 0, "evil", 4);
+    finish_journal(&made);
+    assert_int_equal(chown(temp_path(temp_folder, "file-journal"), 12345, 12345), 0);
+    assert_int_equal(coffer_source_open(&src, file(), NULL, &err), COFFER_E_UNSAFE_PATH);
+    assert_non_null(strstr(err.text, "belongs to user 12345"));
+    assert_int_equal(coffer_roll_back(NULL, file(), &err), COFFER_E_UNSAFE_PATH);
+    assert_holds(OLD);
+    /* That of the owner of the file is trusted. */
+    assert_int_equal(chown(file(), 12345, 12345), 0);
+    assert_int_equal(coffer_roll_back(NULL, file(), &err), COFFER_OK);
+    assert_holds("evil456789abcdefghij");
+}
+
 static void a_whole_journal_that_makes_no_sense_is_an_error(void **state)
 {
     (void)state;
-    struct made made = make_journal(2, OLD_SIZE, 0);
-    assert_refused(&made, COFFER_E_UNSUPPORTED_VERSION, "version 2, this library knows 1");
+    struct made made = make_journal(3, OLD_SIZE, 0);
+    assert_refused(&made, COFFER_E_UNSUPPORTED_VERSION, "version 3, this library knows 1 and 2");
 
     made = make_journal(1, OLD_SIZE, UINT32_MAX);
     assert_refused(&made, COFFER_E_TRUNCATED, "header says 4294967295 ranges, 0 bytes follow");
@@ -545,6 +592,8 @@ int main(void)
         cmocka_unit_test_setup(the_layout_is_the_one_of_the_specification, write_old),
         cmocka_unit_test_setup(ranges_in_any_order_are_laid_over_the_file, write_old),
         cmocka_unit_test_setup(a_journal_that_was_never_finished_is_as_none, write_old),
+        cmocka_unit_test_setup(a_journal_of_another_file_of_that_name_is_not_applied, write_old),
+        cmocka_unit_test_setup(a_journal_of_somebody_else_is_not_applied, write_old),
         cmocka_unit_test_setup(a_whole_journal_that_makes_no_sense_is_an_error, write_old),
         cmocka_unit_test_setup(bytes_that_the_file_lost_come_from_the_journal, write_old),
         cmocka_unit_test_setup(a_journal_larger_than_any_is_not_loaded, write_old),

@@ -255,7 +255,7 @@ static void pictures_and_sounds_must_be_what_their_rows_say(void **state)
         .struct_size = sizeof(coffer_mldf_entry), .num_samples = 2, .channels = 2, .bit_depth = 16
     };
     coffer_mldf_entry flac = { .struct_size = sizeof(coffer_mldf_entry), .codec = 1 },
-                      codec = { .struct_size = sizeof(coffer_mldf_entry), .codec = 4 };
+                      codec = { .struct_size = sizeof(coffer_mldf_entry), .codec = 7 };
     (void)state;
     assert_content(COFFER_MLDF_IMAGE_RAW, &raw, "1234", 4, COFFER_OK);
     assert_content(COFFER_MLDF_IMAGE_RAW, &raw, "12345", 5, COFFER_E_SIZE_MISMATCH);

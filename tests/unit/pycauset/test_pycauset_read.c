@@ -159,10 +159,7 @@ static void keys_that_are_missing_or_wrong_are_named(void **state)
     expect_open("{\"rows\":-2}", COFFER_E_BAD_VALUE);
     expect_open("{\"rows\":2.0}", COFFER_E_BAD_VALUE);
     expect_open("{\"cols\":\"3\"}", COFFER_E_BAD_VALUE);
-    expect_open("{\"matrix_type\":\"SPARSE\"}", COFFER_E_BAD_VALUE);
     expect_open("{\"matrix_type\":7}", COFFER_E_BAD_VALUE);
-    expect_open("{\"data_type\":\"FLOAT80\"}", COFFER_E_BAD_VALUE);
-    expect_open("{\"payload_layout\":{\"kind\":\"raw_native\"}}", COFFER_E_BAD_VALUE);
     expect_open("{\"view\":[]}", COFFER_E_BAD_VALUE);
     expect_open("{\"view\":{\"is_transposed\":1}}", COFFER_E_BAD_VALUE);
     expect_open("{\"view\":{\"scalar\":\"2\"}}", COFFER_E_BAD_VALUE);

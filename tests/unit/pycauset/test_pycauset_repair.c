@@ -82,8 +82,8 @@ static void a_broken_slot_is_restored_from_the_other(void **state)
     expect_repair(&file, COFFER_E_BAD_CHECKSUM, 2, 2);
     container_free(&file);
     file = two_states();
-    file.bytes[CONTAINER_SLOT_B + 3] ^= 1;
-    expect_repair(&file, COFFER_E_BAD_CHECKSUM, 1, 1);
+    file.bytes[CONTAINER_SLOT_B + 3] ^= 1; /* the block that it named is intact */
+    expect_repair(&file, COFFER_E_BAD_CHECKSUM, 2, 2);
     container_free(&file);
     file = container_make("{\"properties\":{\"v\":1}}");
     file.bytes[CONTAINER_SLOT_A] ^= 0x80; /* leaves generation 0, which has none before it */
@@ -204,7 +204,8 @@ static void going_back_is_a_commit_that_can_be_undone(void **state)
     size_t len;
     (void)state;
     coffer_report *report = repair(&file, 1);
-    assert_int_equal(coffer_report_total(report, COFFER_WARNING), 1);
+    assert_int_equal(coffer_report_total(report, COFFER_NOTE), 1);
+    assert_int_equal(coffer_report_total(report, COFFER_WARNING), 0);
     expect_output(1, 3);
     container back = { temp_read(path, &len), 0 };
     back.len = len;
@@ -280,7 +281,8 @@ static void compact_makes_a_file_of_another_program_smaller_too(void **state)
                      COFFER_OK);
     container_assert_sound(path);
     assert_int_equal(number(said, "blocks_dropped"), 3);
-    assert_int_equal(number(said, "size_after"), 4096 + 16 + 523);
+    assert_int_equal(number(said, "size_after"),
+                     4096 + 16 + 523 + 79) /* the checksums that it did not have */;
     coffer_node_free(said);
 }
 

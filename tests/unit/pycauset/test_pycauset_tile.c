@@ -1,6 +1,7 @@
 #include "support/matrix.h"
 #include "support/temp.h"
 
+#include "base/bytes.h"
 #include "base/elements.h"
 
 #include <setjmp.h>
@@ -25,15 +26,21 @@ static void must(coffer_status status, const coffer_error *err)
         fail_msg("%s: %s", coffer_status_name(status), err->text);
 }
 
-static void open_written(open_matrix *out, const test_matrix *matrix, coffer_access access)
+static void open_written_with(open_matrix *out, const test_matrix *matrix, coffer_access access,
+                              const coffer_pycauset_writer_opts *how)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_source_opts opts = COFFER_SOURCE_OPTS_INIT;
     opts.access = access;
     snprintf(out->path, sizeof out->path, "%s/m.pycauset", out->folder);
-    test_matrix_write(matrix, out->path, 7, NULL);
+    test_matrix_write(matrix, out->path, 7, how);
     must(coffer_source_open(&out->src, out->path, &opts, &err), &err);
     must(coffer_pycauset_open(&out->m, out->src, NULL, &err), &err);
+}
+
+static void open_written(open_matrix *out, const test_matrix *matrix, coffer_access access)
+{
+    open_written_with(out, matrix, access, NULL);
 }
 
 static void close_written(open_matrix *m)
@@ -265,9 +272,17 @@ static void single_elements_are_those_of_the_tile(void **state)
     temp_remove(folder);
 }
 
+/* The elements of a file are little-endian: where the machine is not, there is nothing to point at. */
+static void skip_on_big_endian(void)
+{
+    if (COFFER__BIG_ENDIAN)
+        skip();
+}
+
 static void the_view_points_at_the_stored_elements(void **state)
 {
     (void)state;
+    skip_on_big_endian();
     char *folder = temp_make();
     for (int transposed = 0; transposed < 2; transposed++) {
         coffer_error err = COFFER_ERROR_INIT;
@@ -345,8 +360,11 @@ static void open_counted(counted_matrix *out, const test_matrix *matrix, const c
 {
     static const coffer_source_ops ops = { .struct_size = sizeof ops, .read_at = counted_read };
     coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_writer_opts how = COFFER_PYCAUSET_WRITER_OPTS_INIT;
+    how.overwrite = true;
+    how.checksums = false; /* to verify them, whole groups are read */
     out->m.folder = (char *)(uintptr_t)folder;
-    open_written(&out->m, matrix, COFFER_ACCESS_READ);
+    open_written_with(&out->m, matrix, COFFER_ACCESS_READ, &how);
     out->c.inner = out->m.src;
     must(coffer_source_new(&out->src, &ops, &out->c, coffer_source_size(out->m.src), "counted", &err), &err);
     must(coffer_pycauset_open(&out->counted, out->src, NULL, &err), &err);
@@ -475,6 +493,7 @@ static void a_handle_opened_by_path_owns_its_source(void **state)
 static void a_shorter_view_is_filled_as_far_as_it_goes(void **state)
 {
     (void)state;
+    skip_on_big_endian();
     char *folder = temp_make();
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_shape shape = test_matrix_kind(11, 5, 7);

@@ -349,9 +349,10 @@ coffer_status coffer_mldf_writer_resume(coffer_mldf_writer **out, const char *pa
 
 coffer_status coffer_mldf_writer_drop_partial(const char *path, coffer_error *err)
 {
-    static const char *const endings[] = { ".partial-rows", ".partial" };
+    /* The last one is the packer's list of what it left out. */
+    static const char *const endings[] = { ".partial-rows", ".partial", ".partial-skipped" };
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < 2 && !status; i++) {
+    for (size_t i = 0; i < sizeof endings / sizeof *endings && !status; i++) {
         char *name = NULL;
         status = coffer__mldf_checkpoint_path(&name, path, endings[i], err);
         if (status)

@@ -1,0 +1,28 @@
+# A journal of another file of the same name is not applied, and neither is one of another user.
+printf '1,2\n3,4\n' >m.csv
+coffer convert m.csv m.pycauset --dtype f64
+printf 'an older matrix of that name, which is gone' >gone
+journal() { # HEAD SIZE: a journal that puts "evil" at 4096
+    crc() { gzip -c | tail -c 8 | head -c 4; }
+    body() {
+        printf 'CFRJ\002\0\0\0'
+        printf '\234\021\0\0\0\0\0\0' # old size, 4508
+        printf '\001\0\0\0'
+        if [ "$1" ]; then cat "$1"; else printf '\0\0\0\0'; fi
+        printf '\053\0\0\0' # a head of 43 bytes
+        crc <gone
+        printf '\0\020\0\0\0\0\0\0\004\0\0\0evil'
+    }
+    body '' | crc >sum
+    body sum
+}
+wc -c <m.pycauset
+journal >m.pycauset-journal
+coffer get m.pycauset values
+echo "exit $?"
+coffer set m.pycauset properties.a=1
+echo "exit $?"
+coffer repair m.pycauset
+echo "exit $?"
+rm m.pycauset-journal
+coffer get m.pycauset values
