@@ -103,6 +103,7 @@ static int run(const cli_args *args)
         return CLI_USAGE;
     how.hash = cli_has(args, "hash");
     how.threads = (uint32_t)threads;
+    how.verbose = cli_has(args, "verbose");
     for (size_t i = 0; i < cli_operand_count(args); i++) {
         if (i > 0 && !json)
             putchar('\n');
@@ -115,6 +116,7 @@ static const cli_option options[] = {
     { "generation", 'g', "N", NULL, "describe generation N, for formats with generations: see 'coffer log'" },
     { "hash", 0, NULL, NULL, "add a hash of the content, independent of the layout; reads the whole file" },
     { "threads", 0, "N", NULL, "number of threads for --hash", "one per core" },
+    { "verbose", 'v', NULL, NULL, "add where the parts of the file are, and other internals" },
     { "json", 0, NULL, NULL, "one line of JSON per file" },
     { 0 },
 };

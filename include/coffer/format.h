@@ -74,11 +74,12 @@ typedef struct coffer_describe_opts {
     uint32_t threads;    /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    bool verbose; /* add where the parts of the file are, and other internals */
 } coffer_describe_opts;
 
-#define COFFER_DESCRIBE_OPTS_INIT                             \
-    {                                                         \
-        sizeof(coffer_describe_opts), 0, false, 0, NULL, NULL \
+#define COFFER_DESCRIBE_OPTS_INIT                                    \
+    {                                                                \
+        sizeof(coffer_describe_opts), 0, false, 0, NULL, NULL, false \
     }
 
 COFFER_API void coffer_check_opts_init(coffer_check_opts *opts, uint32_t struct_size);
