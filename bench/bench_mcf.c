@@ -227,7 +227,7 @@ static double read_model(const reading *work)
     }
     bench_must(coffer_mcf_read_many(
                    outs, model, tensors, TENSORS,
-                   &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), work->threads, NULL }, &err),
+                   &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = work->threads }, &err),
                &err, model_path);
     coffer_mcf_close(model);
     coffer_source_close(src);

@@ -47,8 +47,13 @@ static void write_pictures(unsigned count)
     coffer_mldf_entry entry = {
         .struct_size = sizeof(coffer_mldf_entry), .height = HEIGHT, .width = WIDTH, .channels = 3, .mode = 1
     };
-    coffer_pixels pixels = { sizeof(coffer_pixels),     malloc((size_t)WIDTH * HEIGHT * 3), WIDTH, HEIGHT, 3,
-                             (size_t)WIDTH * HEIGHT * 3 };
+    coffer_pixels pixels = { sizeof(coffer_pixels),
+                             malloc((size_t)WIDTH * HEIGHT * 3),
+                             WIDTH,
+                             HEIGHT,
+                             3,
+                             (size_t)WIDTH * HEIGHT * 3,
+                             8 };
     if (!pixels.data)
         exit(3);
     field.name = "image";

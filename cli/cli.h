@@ -62,6 +62,9 @@ typedef struct cli_verb {
      * verb makes that file. */
     bool makes_file;
     bool hidden; /* not in the list of verbs */
+    /* The operand that the verb writes, when there are at least two: no other operand may be the same file.
+     */
+    enum { CLI_WRITES_NONE, CLI_WRITES_FIRST, CLI_WRITES_LAST } writes;
     cli_group group;
 } cli_verb;
 
@@ -129,6 +132,8 @@ int cli_fail(const char *path, const coffer_error *err, const char *hint);
 /* cli_fail for a verb that reads one file and writes another: err->subject decides which of them is named.
  * input : NULL when the text names the file; output : NULL for standard output. */
 int cli_fail_between(const char *input, const char *output, const coffer_error *err, const char *hint);
+/* "coffer: PATH: message" on stderr, for what does not stop the verb. path : may be NULL. */
+void cli_warn(const char *path, const char *format, ...) COFFER_PRINTF(2, 3);
 /* "coffer VERB: message" and "try 'coffer help VERB'"; gives CLI_USAGE. */
 int cli_usage(const cli_args *args, const char *format, ...) COFFER_PRINTF(2, 3);
 /* Opens a file for a verb; on failure prints and gives the exit status, else 0. */
@@ -169,6 +174,11 @@ int cli_check_output(const cli_args *args);
     {                                                                           \
         "csv", 0, NULL, NULL, "print comma-separated values with a header line" \
     }
+/* --force, beside --output: no verb overwrites a file without it (cli_check_files). */
+#define CLI_FORCE_OPTION                                         \
+    {                                                            \
+        "force", 'f', NULL, NULL, "overwrite an existing output" \
+    }
 /* As one line of JSON, or indented when out is a terminal. 0, or CLI_FAILED after a message. */
 int cli_print_json(FILE *out, const coffer_node *root);
 /* As one line wherever it goes: for one object per line. */
@@ -176,6 +186,12 @@ int cli_print_json_line(FILE *out, const coffer_node *root);
 /* Bytes into a file that appears whole or not at all; path : NULL = standard output. On a terminal what could
  * harm it is shown as escapes. 0, or the exit status after a message. */
 int cli_write_out(const char *path, bool replace, const void *bytes, size_t len);
+/* Refuses an output that is also an input, and an --output that exists, unless --force is given: 0, or the
+ * exit status after a message. Called for every verb before it runs; what it does not see here, such as files
+ * that another file names, is refused by coffer_protect_inputs. */
+int cli_check_files(const cli_args *args);
+/* Whether --force was given. */
+bool cli_overwrites(void);
 /* Whether two paths lead to one file. */
 bool cli_same_file(const char *a, const char *b);
 

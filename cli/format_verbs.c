@@ -44,6 +44,7 @@ const cli_format_verb *const cli_format_verbs[] = {
     &cli_mlyze_flame,
     &cli_mlyze_timeline,
     &cli_mlyze_diff,
+    &cli_mcf_unpack,
     NULL,
 };
 

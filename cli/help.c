@@ -153,7 +153,7 @@ static void print_format_options(FILE *out, const cli_verb *verb, const char *ki
 {
     for (size_t i = 0; cli_format_verbs[i]; i++) {
         const cli_format_verb *row = cli_format_verbs[i];
-        char heading[64];
+        char heading[160];
         if (!is_shown(row, verb, kind))
             continue;
         snprintf(heading, sizeof heading, "Options for %s files", row->format);

@@ -21,13 +21,9 @@ static const char *kinds_of(char out[160], const cli_verb *verb)
     return out;
 }
 
-/* The output of a verb never replaces its input, not even with --force. */
 static int run_row(cli_args *args, const cli_format_verb *row, coffer_source *src)
 {
     int status = cli_bind(args, row);
-    const char *path = cli_operand(args, 0), *output = status ? NULL : cli_value(args, "output");
-    if (output && cli_same_file(output, path))
-        return cli_usage(args, "input and output are the same file: %s", path);
     return status ? status : row->run(args, src);
 }
 
@@ -106,6 +102,10 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
         goto out;
     }
     status = cli_check_operands(&args);
+    if (!status)
+        status = cli_check_files(&args);
+    if (!status)
+        cli_warn_versions(&args);
     if (!status) {
         /* The verbs that report damage themselves do so in more words. */
         bool reports = strcmp(verb->name, "check") == 0 || strcmp(verb->name, "repair") == 0 ||
@@ -121,6 +121,8 @@ out:
 int main(int argc, char **argv)
 {
     cli_install_signals();
+    /* The output of a verb never replaces its input, not even with --force. */
+    coffer_protect_inputs();
     if (argc < 2) {
         cli_help_overview(stderr);
         return CLI_USAGE;

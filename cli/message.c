@@ -1,6 +1,7 @@
 /* Error messages and hints on stderr. */
 #include "args.h"
 #include "base/fail.h"
+#include "input_file.h"
 #include "term.h"
 
 #include <errno.h>
@@ -196,6 +197,24 @@ int cli_usage(const cli_args *args, const char *format, ...)
     return CLI_USAGE;
 }
 
+void cli_warn(const char *path, const char *format, ...)
+{
+    char text[400];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    fflush(stdout);
+    fprintf(stderr, "%scoffer:%s ", term_on(stderr, TERM_YELLOW), term_off(stderr));
+    if (path) {
+        const char *shown = strcmp(path, "-") == 0 ? "standard input" : path;
+        term_print_text(stderr, shown, strlen(shown), 0);
+        fputs(": ", stderr);
+    }
+    term_print_text(stderr, text, strlen(text), 0);
+    fputc('\n', stderr);
+}
+
 const char *cli_open_hint(const coffer_error *err)
 {
     /* Opening reads no content except that of the journal. */
@@ -208,8 +227,11 @@ const char *cli_open_hint(const coffer_error *err)
 int cli_open(coffer_source **out, const char *path)
 {
     coffer_error err = COFFER_ERROR_INIT;
-    if (coffer_source_open(out, path, NULL, &err) == COFFER_OK)
+    if (coffer_source_open(out, path, NULL, &err) == COFFER_OK) {
+        if (strcmp(path, "-") == 0)
+            cli_warn_version(path, *out);
         return CLI_OK;
+    }
     return cli_fail(path, &err, cli_open_hint(&err));
 }
 

@@ -369,7 +369,7 @@ static int print_json(FILE *out, const coffer_node *root, unsigned indent)
                              .text = "not enough memory for the JSON text" };
         status = cli_fail("standard output", &err, NULL);
     } else {
-        fwrite(buffer.data, 1, buffer.len, out);
+        term_put_safe(out, buffer.data, buffer.len);
         fputc('\n', out);
     }
     coffer__buffer_free(&buffer);

@@ -47,6 +47,9 @@ void term_restore(void);
  * with "…" (0 = no limit). */
 void term_print_text(FILE *out, const char *text, size_t len, size_t columns);
 
+/* Text or JSON that a program may read: as it is, but on a terminal with harmful characters as escapes. */
+void term_put_safe(FILE *out, const void *text, size_t len);
+
 /* The same into memory: at most the next character of *text, moved past it; gives its columns. `piece` is
  * NUL-terminated. */
 typedef char term_piece[16];

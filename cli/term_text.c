@@ -6,15 +6,6 @@
 
 #include <string.h>
 
-static bool is_harmful(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0)            /* controls */
-           || (c >= 0x202a && c <= 0x202e)                /* direction overrides */
-           || (c >= 0x2066 && c <= 0x2069) || c == 0x200e /* isolates and marks */
-           || c == 0x200f || c == 0x061c || c == 0x2028   /* separators */
-           || c == 0x2029 || c == 0xfeff;
-}
-
 static size_t escape(term_piece piece, uint32_t c)
 {
     static const char names[] = "abtnvfr"; /* 7 … 13 */
@@ -22,7 +13,7 @@ static size_t escape(term_piece piece, uint32_t c)
     if (c >= 7 && c <= 13)
         len = snprintf(piece, sizeof(term_piece), "\\%c", names[c - 7]);
     else
-        len = snprintf(piece, sizeof(term_piece), c < 0x80 ? "\\x%02x" : "\\u%04x", (unsigned)c);
+        len = snprintf(piece, sizeof(term_piece), c < 0x20 ? "\\x%02x" : "\\u%04x", (unsigned)c);
     return (size_t)len;
 }
 
@@ -36,7 +27,7 @@ size_t term_next_piece(term_piece piece, const char **text, const char *end)
         return (size_t)snprintf(piece, sizeof(term_piece), "\\x%02x", at[0]);
     }
     *text += len;
-    if (is_harmful(c))
+    if (coffer__utf8_is_harmful(c))
         return escape(piece, c);
     memcpy(piece, at, len);
     piece[len] = '\0';
@@ -68,4 +59,16 @@ void term_print_text(FILE *out, const char *text, size_t len, size_t columns)
     }
     if (cut)
         fputs("…", out);
+}
+
+void term_put_safe(FILE *out, const void *text, size_t len)
+{
+    coffer__buffer safe = COFFER__BUFFER_INIT;
+    if (term_is_terminal(out)) {
+        coffer__utf8_make_safe(&safe, text, len, true);
+        fwrite(safe.data, 1, safe.len, out);
+    } else {
+        fwrite(text, 1, len, out);
+    }
+    coffer__buffer_free(&safe);
 }

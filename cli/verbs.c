@@ -26,7 +26,15 @@ static const cli_verb stats = {
     .name = "stats",
     .usage = "FILE",
     .summary = "compute sums, means and extremes of the values in a file",
-    .description = "What is counted, and how it can be grouped, depends on the format of FILE.",
+    .description =
+        "What is counted, and how it can be grouped, depends on the format of FILE.\n"
+        "For a scan, values are in real units if it has a scale, else the stored integers (0 to 65535). "
+        "saturated counts values of 65535, the largest integer the file can store: the writer may have cut "
+        "off larger ones. A z-score says how many standard deviations a value is above the mean of all "
+        "values, or with --scope layer of those of its layer. sps (surprise) is the z-score of the "
+        "activation minus that of the gradient norm, averaged over the records of a line; integral is its "
+        "sum. dsc is sps by parameter: it is large for a parameter that is active but no longer learns. The "
+        "layer follows from the name, such as model.layers.7.mlp.",
     .min_operands = 1,
     .max_operands = 1,
     .group = CLI_GROUP_LOOK,
@@ -88,7 +96,22 @@ static const cli_verb append = {
         "of IN is in it. The kinds of IN depend on the format of FILE.",
     .min_operands = 2,
     .max_operands = 2,
+    .writes = CLI_WRITES_FIRST,
     .group = CLI_GROUP_CHANGE,
+};
+
+static const cli_verb unpack = {
+    .name = "unpack",
+    .usage = "FILE FOLDER",
+    .summary = "restore the folder that a model was packed from",
+    .description =
+        "Writes configuration, tokenizer, the other files and the weights of a model into FOLDER, which is "
+        "created when it does not exist. Weights are the same bytes as before when the model has their "
+        "safetensors headers and unconverted tensors; otherwise they become model.safetensors.\n"
+        "The exit status is 1 when a file is not byte for byte what was packed.",
+    .min_operands = 2,
+    .max_operands = 2,
+    .group = CLI_GROUP_CONVERT,
 };
 
 static const cli_verb pack = {
@@ -102,6 +125,7 @@ static const cli_verb pack = {
     .min_operands = 2,
     .max_operands = SIZE_MAX,
     .makes_file = true,
+    .writes = CLI_WRITES_LAST,
     .group = CLI_GROUP_CONVERT,
 };
 
@@ -140,6 +164,7 @@ static const cli_verb concat = {
     .min_operands = 2,
     .max_operands = SIZE_MAX,
     .makes_file = true,
+    .writes = CLI_WRITES_LAST,
     .group = CLI_GROUP_SETS,
 };
 
@@ -267,6 +292,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_compress,
     &cli_verb_convert,
     &pack,
+    &unpack,
     &cli_verb_quantize,
     &head,
     &delete_verb,
@@ -295,7 +321,7 @@ static const struct {
     { "verify", "check" },   { "validate", "check" }, { "fsck", "check" },       { "test", "check" },
     { "cat", "get" },        { "extract", "get" },    { "dump", "get" },         { "export", "convert" },
     { "import", "convert" }, { "show", "info" },      { "inspect", "info" },     { "describe", "info" },
-    { "list", "ls" },        { "unpack", "get" },     { "merge", "concat" },     { "join", "concat" },
+    { "list", "ls" },        { "merge", "concat" },     { "join", "concat" },
     { "compare", "diff" },   { "fix", "repair" },     { "recover", "repair" },   { "remove", "delete" },
     { "rm", "delete" },      { "shuffle", "order" },  { "flamegraph", "flame" }, { "summary", "stats" },
     { "history", "log" },    { "undo", "revert" },    { "restore", "revert" },   { "rollback", "revert" },

@@ -31,7 +31,7 @@ static bool is_clean(const char *path, const coffer_limits *limits, uint8_t hash
     if (clean) {
         MUST(coffer_mcf_open(&model, src, NULL, NULL) == COFFER_OK);
         MUST(coffer_mcf_content_hash(hash, model,
-                                     &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL },
+                                     &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 },
                                      NULL) == COFFER_OK);
         coffer_mcf_close(model);
     }
@@ -40,7 +40,8 @@ static bool is_clean(const char *path, const coffer_limits *limits, uint8_t hash
     return clean;
 }
 
-/* Errors in sections that are copied unchanged remain: then the file must only open. */
+/* Errors in sections that are copied unchanged remain, and damage is recorded: the file must open, and its
+ * bytes can be read. */
 static void try_repair(const fuzz_input *input, const char *path)
 {
     coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
@@ -52,7 +53,9 @@ static void try_repair(const fuzz_input *input, const char *path)
     MUST(coffer_report_new(&report, 0, NULL) == COFFER_OK);
     if (coffer_repair(report, input->source, path, &opts, NULL) == COFFER_OK) {
         MUST(coffer_source_open(&src, path, NULL, NULL) == COFFER_OK);
-        MUST(coffer_mcf_open(&model, src, NULL, NULL) == COFFER_OK);
+        coffer_mcf_open_opts open_opts = COFFER_MCF_OPEN_OPTS_INIT;
+        open_opts.allow_damaged = true;
+        MUST(coffer_mcf_open(&model, src, &open_opts, NULL) == COFFER_OK);
         for (size_t i = 0; i < coffer_mcf_tensor_count(model); i++) {
             coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
             uint8_t byte;
@@ -87,7 +90,7 @@ static void try_edit(const char *path, const coffer_limits *limits, const uint8_
          COFFER_OK);
     MAY_FAIL(coffer_mcf_editor_set_model_info(editor, "model_name", "edited", 0, NULL));
     MAY_FAIL(coffer_mcf_editor_set_checksums(
-        editor, &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 1, NULL }, NULL));
+        editor, &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 }, NULL));
     MUST(coffer_mcf_editor_commit(editor, NULL) == COFFER_OK);
     coffer_mcf_editor_close(editor);
     MUST(is_clean(path, limits, after));

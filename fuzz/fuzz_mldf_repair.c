@@ -43,7 +43,7 @@ static bool only_values_are_wrong(const coffer_report *report)
 {
     for (size_t i = 0; i < coffer_report_count(report); i++) {
         const coffer_finding *finding = coffer_report_at(report, i);
-        if (finding->severity == COFFER_ERROR && strncmp(finding->text, "sample ", 7) != 0)
+        if (finding->severity == COFFER_ERROR && strncmp(finding->text, "sample", 6) != 0)
             return false;
     }
     return true;

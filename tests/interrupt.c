@@ -2,6 +2,7 @@
  * before the Nth call that changes a file, point 2N after it.
  *
  *   COFFER_TEST_INTERRUPT=POINT   send the signal there
+ *   COFFER_TEST_SIGNAL=NUMBER     another signal than SIGINT
  *   COFFER_TEST_CALLS=FILE        write the number of calls to FILE at the end */
 #include "io/os.h"
 
@@ -14,12 +15,16 @@
 #include <unistd.h>
 
 static uint64_t wanted;
+static int number = SIGINT;
 static atomic_uint_least64_t calls;
 
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *point = getenv("COFFER_TEST_INTERRUPT");
+    const char *signal_number = getenv("COFFER_TEST_SIGNAL");
     wanted = point ? strtoull(point, NULL, 10) : 0;
+    if (signal_number)
+        number = (int)strtol(signal_number, NULL, 10);
 }
 
 __attribute__((destructor)) static void write_calls(void)
@@ -35,7 +40,7 @@ __attribute__((destructor)) static void write_calls(void)
 static void pass_point(uint64_t point)
 {
     if (point == wanted)
-        kill(getpid(), SIGINT);
+        kill(getpid(), number);
 }
 
 #define WRAP(type, name, parameters, ...)                    \

@@ -7,13 +7,12 @@
 #include "picture.h"
 
 /* Options of every heat map. */
-#define HEAT_OUTPUT_OPTION                                                          \
-    {                                                                               \
-        "output", 'o', "FILE", NULL, "picture to write or overwrite, .png or .svg", \
-            "blocks of text on standard output"                                     \
+#define HEAT_OUTPUT_OPTION                                                                                 \
+    {                                                                                                      \
+        "output", 'o', "FILE", NULL, "picture to write, .png or .svg", "blocks of text on standard output" \
     }
 #define HEAT_OPTIONS                                                                  \
-    { "width", 0, "PIXELS", NULL, "width of the picture", "1200" },                   \
+    CLI_FORCE_OPTION, { "width", 0, "PIXELS", NULL, "width of the picture", "1200" }, \
         { "height", 0, "PIXELS", NULL, "height of the picture", "as the rows need" }, \
         { "palette", 0, "NAME", COLORMAP_CHOICES, "colors" },                         \
         { "low", 0, "X", NULL, "value of the first color", "the smallest mean" },     \
@@ -79,6 +78,7 @@ typedef struct heat_text {
     /* Prints `label` columns beside a row. */
     void (*print_label)(const struct heat_text *text, uint32_t row, FILE *out);
     const void *context;
+    bool every_row;       /* a line for each row, in color too, so that each has its label */
     uint64_t first, last; /* at the two ends of the line below */
     const char *axis;     /* what they count */
 } heat_text;

@@ -16,14 +16,14 @@ static void print_cell(const heat_text *text, uint32_t row, uint32_t column, boo
     const heat_map *map = text->map;
     double upper = map->cells[(size_t)row * map->columns + column];
     if (color) {
-        bool has_lower = row + 1 < map->rows;
+        bool has_lower = !text->every_row && row + 1 < map->rows;
         double lower = has_lower ? map->cells[(size_t)(row + 1) * map->columns + column] : NAN;
         rgb above = heat_color(map, upper), below = heat_color(map, lower);
         term_foreground(out, above.red, above.green, above.blue);
         if (has_lower)
             term_background(out, below.red, below.green, below.blue);
         for (unsigned i = 0; i < text->cell; i++)
-            fputs("▀", out);
+            fputs(text->every_row ? "█" : "▀", out);
         return;
     }
     double t = color_scale_position(&map->scale, upper);
@@ -83,7 +83,7 @@ void heat_draw_text(const heat_text *text, FILE *out)
 {
     const heat_map *map = text->map;
     bool color = term_has_color(out);
-    for (uint32_t row = 0; row < map->rows; row += color ? 2 : 1) {
+    for (uint32_t row = 0; row < map->rows; row += color && !text->every_row ? 2 : 1) {
         text->print_label(text, row, out);
         for (uint32_t column = 0; column < map->columns; column++)
             print_cell(text, row, column, color, out);

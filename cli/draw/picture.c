@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "canvas.h"
+#include "cli.h"
 #include "io/sink.h"
 
 #include <string.h>
@@ -64,12 +65,13 @@ void picture_free(picture *image)
 
 coffer_status picture_save(picture *image, coffer_error *err)
 {
+    const coffer__sink_opts opts = { .exclusive = !cli_overwrites() };
     coffer__sink *sink = NULL;
     coffer__buffer bytes = COFFER__BUFFER_INIT;
     coffer_status status = image->out_of_memory ? coffer__fail_no_memory(err, 0)
                                                 : image->draw->encode(&bytes, image->surface, err);
     if (status == COFFER_OK)
-        status = coffer__sink_create(&sink, image->path, NULL, err);
+        status = coffer__sink_create(&sink, image->path, &opts, err);
     if (status == COFFER_OK)
         status = coffer__sink_write(sink, bytes.data, bytes.len, err);
     if (status == COFFER_OK) {

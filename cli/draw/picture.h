@@ -31,7 +31,8 @@ bool picture_can_write(const char *path);
 /* path : copied; the picture appears there at picture_save. Sides from 1 to PICTURE_MAX_SIDE. */
 coffer_status picture_new(picture **out, const char *path, unsigned width, unsigned height,
                           coffer_error *err);
-/* Writes the file, replacing an old one only when the new one is complete, and frees the picture. */
+/* Writes the file and frees the picture. An old file is replaced only with --force, and only when the new one
+ * is complete. */
 coffer_status picture_save(picture *image, coffer_error *err);
 void picture_free(picture *image);
 

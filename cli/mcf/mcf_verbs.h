@@ -6,5 +6,10 @@
 
 extern const cli_format_verb cli_mcf_pack;
 extern const cli_format_verb cli_mcf_set;
+extern const cli_format_verb cli_mcf_unpack;
+
+/* Prints a line to standard error for each record of damage in a model that was written. CLI_FINDINGS when
+ * it has any, CLI_OK for other files too. */
+int cli_report_damage(const char *path);
 
 #endif

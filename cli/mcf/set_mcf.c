@@ -8,12 +8,15 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    { "input", 'i', "FILE", NULL, "read a section from FILE", "standard input" },
-    { "delete", 'd', "KEY", NULL, "remove a section, a field or a kv.KEY; repeatable" },
+    { "input", 'i', "FILE", NULL, "read a section or file from FILE", "standard input" },
+    { "delete", 'd', "KEY", NULL, "remove a section, a file, a field or a kv.KEY; repeatable" },
     { "string", 0, NULL, NULL, "the next kv.KEY=VALUE is a string" },
     { "uint", 0, NULL, NULL, "the next kv.KEY=VALUE is an integer from 0 to 4294967295" },
     { "float", 0, NULL, NULL, "the next kv.KEY=VALUE is a floating-point number" },
     { "checksum", 0, NULL, NULL, "add or recompute the checksums for 'check --full'; reads every tensor" },
+    { "damaged", 0, "MODE", "stop|keep",
+      "with --checksum, tensors whose old checksum is wrong: stop, or keep them and record the damage",
+      "stop" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, changes, size_before, size_after" },
     { 0 },
 };
@@ -29,7 +32,7 @@ typedef struct set_job {
 
 /* ---- Changes ---- */
 
-/* A section's new bytes, from --input or standard input. */
+/* A section's or, with type 0, a file's new bytes, from --input or standard input. */
 static int set_section(set_job *job, const char *name, uint32_t type)
 {
     const char *input = cli_value(job->args, "input");
@@ -37,7 +40,7 @@ static int set_section(set_job *job, const char *name, uint32_t type)
     coffer_source *src = NULL;
     if (job->read_input)
         return cli_usage(job->args,
-                         "%s: only one section per command, since each is read from the same input", name);
+                         "%s: only one section or file per command, since each is read from the same input", name);
     if (!input && term_is_terminal(stdin))
         return cli_usage(job->args, "%s is read from standard input: coffer set FILE %s < FILE", name, name);
     job->read_input = true;
@@ -49,7 +52,8 @@ static int set_section(set_job *job, const char *name, uint32_t type)
     coffer_status status =
         bytes ? coffer_source_read_at(bytes, src, 0, (size_t)size, &err) : coffer__fail_no_memory(&err, size);
     if (!status)
-        status = coffer_mcf_editor_set_section(job->editor, type, bytes, (size_t)size, &err);
+        status = type ? coffer_mcf_editor_set_section(job->editor, type, bytes, (size_t)size, &err)
+                      : coffer_mcf_editor_set_file(job->editor, name, bytes, (size_t)size, &err);
     if (status)
         result = cli_fail(input ? input : "standard input", &err, "");
     coffer__free(bytes);
@@ -78,7 +82,7 @@ static int set_operand(set_job *job, const char *operand)
         return set_section(job, operand, type);
     if (equals)
         return set_field(job, operand, equals);
-    return cli_usage(job->args, "'%s' must be KEY=VALUE or a section such as config.json", operand);
+    return set_section(job, operand, 0);
 }
 
 static int remove_key(set_job *job, const char *key)
@@ -86,9 +90,10 @@ static int remove_key(set_job *job, const char *key)
     coffer_error err = COFFER_ERROR_INIT;
     uint32_t type = coffer_mcf_section_by_name(key);
     job->changes++;
-    coffer_status status =
-        type ? coffer_mcf_editor_remove_section(job->editor, type, &err)
-             : coffer_mcf_editor_set_model_info(job->editor, key, NULL, (coffer_mcf_kv_type)0, &err);
+    coffer_status status = type ? coffer_mcf_editor_remove_section(job->editor, type, &err)
+                                : coffer_mcf_editor_set_file(job->editor, key, NULL, 0, &err);
+    if (!type && (status == COFFER_E_MISSING || status == COFFER_E_UNSAFE_PATH))
+        status = coffer_mcf_editor_set_model_info(job->editor, key, NULL, (coffer_mcf_kv_type)0, &err);
     return !status ? CLI_OK : cli_fail(job->path, &err, "");
 }
 
@@ -100,6 +105,7 @@ static int add_checksums(set_job *job)
     job->changes++;
     term_progress_start(&bar, "summing", NULL);
     opts.progress = &bar.progress;
+    opts.allow_damaged = cli_choice(job->args, "damaged", 0) == 1;
     coffer_status status = coffer_mcf_editor_set_checksums(job->editor, &opts, &err);
     term_progress_end(&bar);
     return !status ? CLI_OK : cli_fail(job->path, &err, NULL);
@@ -197,7 +203,8 @@ static int run(const cli_args *args, coffer_source *src)
         return cli_usage(args, "set changes a file in place: give a file name, not -");
     if (cli_operand_count(args) < 2 && !cli_has(args, "delete") && !cli_has(args, "checksum"))
         return cli_usage(
-            args, "no change given: use KEY=VALUE, a section such as config.json, --delete or --checksum");
+            args, "no change given: use KEY=VALUE, a section such as config.json, a file name, --delete or "
+                  "--checksum");
     if (coffer_mcf_editor_open(&job.editor, job.path, NULL, &err))
         return cli_fail(job.path, &err, NULL);
     int result = apply(&job);
@@ -213,6 +220,7 @@ const cli_format_verb cli_mcf_set = {
     .options = options,
     .examples =
         "  coffer set model.mcf config.json < config.json      # a section, in time proportional to it\n"
+        "  coffer set model.mcf LICENSE -i LICENSE             # any other file of the model's folder\n"
         "  coffer set model.mcf model_name='my model' context_length=8192\n"
         "  coffer set model.mcf kv.general.license=mit --delete kv.draft\n"
         "  coffer set model.mcf --checksum                     # checksums for 'check --full'\n",

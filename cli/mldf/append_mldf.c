@@ -79,7 +79,7 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
                                            : COFFER_DATASET_AUTO;
     opts.raw = wants_pixels(job->old);
     opts.keep_going = cli_has(job->args, "keep-going");
-    opts.restart = true;
+    write.no_partial = true;
     write.threads = job->opts.threads;
     write.dedup = job->opts.dedup;
     write.overwrite = true; /* the temporary file exists */
@@ -294,8 +294,6 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     int result = mldf_write_opts(&job.opts, args, key, NULL);
     if (result)
         return result;
-    if (cli_same_file(job.path, job.in_path))
-        return cli_usage(args, "%s cannot be appended to itself", job.path);
     coffer_status status = open_new(&job, &err);
     if (!status)
         status = match_fields(&job, &err);

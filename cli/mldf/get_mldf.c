@@ -1,5 +1,7 @@
 /* get, for training sets: a sample, a value of it, or a field of many. */
 #include "mldf/get_mldf.h"
+
+#include "base/fail.h"
 #include "mldf/sample_table.h"
 #include "term.h"
 
@@ -24,6 +26,9 @@ static const cli_option options[] = {
 
 static int fail(const mldf_get *job, const coffer_error *err)
 {
+    /* The value itself was read and matched its checksum. */
+    if (job->reader.decoding && coffer__is_about_file(err->status))
+        return cli_fail(job->path, err, "'coffer check --decode' names every value that cannot be decoded");
     return mldf_fail(job->path, err);
 }
 

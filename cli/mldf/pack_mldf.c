@@ -11,7 +11,22 @@
 #include <sys/stat.h>
 
 static const cli_option options[] = {
-    { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest", "kind of the input", "detected" },
+    { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest|video", "kind of the input",
+      "detected" },
+    { "exclude", 0, "GLOB", NULL,
+      "leave out the files of a folder that match, by name or by path; repeatable" },
+    { "strict", 0, NULL, NULL,
+      "fail if a file would be left out, or if only a part of it can be stored (first frame, first page)" },
+    { "decode", 0, NULL, NULL,
+      "decode every picture and sound to find damage inside; without it they are only checked for "
+      "completeness" },
+    { "store-damaged", 0, NULL, NULL,
+      "store pictures that are incomplete or cannot be decoded instead of failing" },
+    { "follow-links", 0, NULL, NULL, "pack the files that symbolic links in a folder lead to" },
+    { "root", 0, "FOLDER", NULL, "folder that the paths in a manifest are relative to",
+      "that of the manifest" },
+    { "labels", 0, "FIELD", NULL,
+      "number the values of a text column of a manifest, and store the numbers in a field \"label\"" },
     { "jpeg-quality", 0, "N", NULL, "encode pictures again as JPEG of quality 1 to 100" },
     { "max-size", 0, "N", NULL, "scale larger pictures down so that no side is longer than N pixels" },
     { "raw", 0, NULL, NULL, "store decoded pixels: a larger file, no decoding during training" },
@@ -31,15 +46,17 @@ static const cli_option options[] = {
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
     { "json", 0, NULL, NULL,
-      "one JSON object: file, format, size, samples, fields, classes, skipped, resumed" },
+      "one JSON object: file, format, size, samples, fields, classes, resumed, found, packed, skipped, "
+      "complete, "
+      "left_out, notes" },
     CLI_KEY_OPTION,
     { 0 },
 };
 
 typedef struct pack_job {
     const cli_args *args;
-    const char **inputs;
-    size_t input_count;
+    const char **inputs, **exclude;
+    size_t input_count, exclude_count;
     const char *output;
     coffer_mldf_pack_opts opts;
     coffer_mldf_writer_opts write;
@@ -84,6 +101,14 @@ static int parse(pack_job *job)
     opts->keep_going = cli_has(args, "keep-going");
     opts->resume = cli_has(args, "resume");
     opts->restart = cli_has(args, "restart");
+    opts->strict = cli_has(args, "strict");
+    opts->decode = cli_has(args, "decode");
+    opts->store_damaged = cli_has(args, "store-damaged");
+    opts->follow_links = cli_has(args, "follow-links");
+    opts->root = cli_value(args, "root");
+    opts->labels = cli_value(args, "labels");
+    opts->exclude = job->exclude;
+    opts->exclude_count = job->exclude_count;
     return CLI_OK;
 }
 
@@ -128,8 +153,10 @@ static const char *hint_for_sample(const pack_job *job, const coffer_error *err)
         return "";
     if (has_partial(job))
         return "--resume continues there once it can be read; --resume --keep-going skips it";
-    return err->status == COFFER_E_UNSAFE_PATH
-               ? "a set contains only plain files of the input folder; --keep-going skips the others"
+    if (err->status == COFFER_E_UNSAFE_PATH)
+        return "--keep-going skips what is not a file; --follow-links packs what symbolic links lead to";
+    return err->status == COFFER_E_TRUNCATED || err->status == COFFER_E_BAD_CHECKSUM
+               ? "--keep-going skips what is damaged, --store-damaged stores it as it is"
                : "--keep-going skips what cannot be read";
 }
 
@@ -150,6 +177,8 @@ static const char *hint_for(const pack_job *job, const char *culprit, const coff
         return "a set contains only plain files of the input folder";
     if (err->status == COFFER_E_NOT_FOUND && cli_has(job->args, "kind"))
         return "without --kind, the most common kind is chosen";
+    if (cli_has(job->args, "strict") && err->status == COFFER_E_UNSUPPORTED)
+        return "--exclude GLOB leaves files out on purpose; without --strict they are left out and reported";
     if (err->status == COFFER_E_NOT_RECOGNISED)
         return "use 'coffer convert' for single files of other formats";
     return coffer__is_about_file(err->status) || is_folder(culprit) ? "" : NULL;
@@ -180,24 +209,43 @@ static void print_left_out(const coffer_node *list, uint64_t skipped)
         putchar('\n');
     }
     if (shown > 0 && shown < skipped)
-        printf("    … and %" PRIu64 " more (--json lists up to 1000)\n", skipped - shown);
+        printf("    … and %" PRIu64 " more (--json lists all)\n", skipped - shown);
 }
 
-static void print_text(const coffer_node *root, const coffer_node *packed)
+static void print_changed(const coffer_node *changed)
+{
+    size_t len;
+    const char *name = changed ? coffer_node_get_text(changed, &len) : NULL;
+    if (!name)
+        return;
+    printf("  %snote%s     ", term_on(stdout, TERM_YELLOW), term_off(stdout));
+    term_print_text(stdout, name, len, 0);
+    puts(" has changed since the interruption: it and what follows was packed again");
+}
+
+/* "  left out 5 of 17 files" */
+static void print_account(const coffer_node *packed)
 {
     uint64_t skipped = coffer_node_get_u64(coffer_node_find(packed, "skipped"));
-    uint64_t resumed = coffer_node_get_u64(coffer_node_find(packed, "resumed"));
-    uint64_t classes = coffer_node_get_u64(coffer_node_find(packed, "classes"));
-    term_text count;
-    mldf_print_set(root);
-    if (classes)
-        printf("  classes  %s\n", term_count(count, classes));
-    if (resumed)
-        printf("  resumed  %s samples were there already\n", term_count(count, resumed));
-    if (skipped)
-        printf("  %sskipped  %s%s\n", term_on(stdout, TERM_YELLOW), term_count(count, skipped),
-               term_off(stdout));
+    term_text out, found;
+    if (skipped == 0)
+        return;
+    printf("  %sleft out%s %s of %s %s\n", term_on(stdout, TERM_YELLOW), term_off(stdout),
+           term_count(out, skipped),
+           term_count(found, coffer_node_get_u64(coffer_node_find(packed, "found"))),
+           coffer_node_get_text(coffer_node_find(packed, "unit"), NULL));
     print_left_out(coffer_node_find(packed, "left_out"), skipped);
+}
+
+static void print_notes(const coffer_node *packed)
+{
+    const coffer_node *notes = coffer_node_find(packed, "notes");
+    term_text count;
+    for (const coffer_node *note = notes ? coffer_node_first(notes) : NULL; note;
+         note = coffer_node_next(note))
+        printf("  %snote%s     %s %s\n", term_on(stdout, TERM_YELLOW), term_off(stdout),
+               term_count(count, coffer_node_get_u64(coffer_node_find(note, "count"))),
+               coffer_node_get_text(coffer_node_find(note, "text"), NULL));
     const coffer_node *kept = coffer_node_find(packed, "kept_as_text");
     size_t len;
     const char *name = kept ? coffer_node_get_text(kept, &len) : NULL;
@@ -208,25 +256,59 @@ static void print_text(const coffer_node *root, const coffer_node *packed)
     puts(" lists files but is stored as text: some are missing or of different types");
 }
 
+static void print_text(const coffer_node *root, const coffer_node *packed)
+{
+    uint64_t resumed = coffer_node_get_u64(coffer_node_find(packed, "resumed"));
+    uint64_t classes = coffer_node_get_u64(coffer_node_find(packed, "classes"));
+    term_text count;
+    mldf_print_set(root);
+    print_changed(coffer_node_find(packed, "changed_since"));
+    if (classes)
+        printf("  classes  %s\n", term_count(count, classes));
+    if (resumed)
+        printf("  resumed  %s samples were there already\n", term_count(count, resumed));
+    print_account(packed);
+    print_notes(packed);
+}
+
+/* Lists of maps with texts and numbers. */
+static void add_list(coffer_node *root, const coffer_node *packed, const char *name)
+{
+    const coffer_node *from = coffer_node_find(packed, name);
+    if (!from || !coffer_node_first(from))
+        return;
+    coffer_node *list = coffer_node_add_list(root, name);
+    for (const coffer_node *node = coffer_node_first(from); node; node = coffer_node_next(node)) {
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        for (const coffer_node *member = coffer_node_first(node); member; member = coffer_node_next(member)) {
+            size_t len;
+            if (strcmp(coffer_node_get_name(member), "count") == 0) {
+                coffer_node_add_u64(map, "count", coffer_node_get_u64(member), COFFER_UNIT_NONE);
+                continue;
+            }
+            const char *text = coffer_node_get_text(member, &len);
+            coffer_node_add_text_len(map, coffer_node_get_name(member), text, len);
+        }
+    }
+}
+
 /* The numbers of the packer after samples and fields. */
 static void add_rest(coffer_node *root, const coffer_node *packed)
 {
-    static const char *const names[] = { "classes", "skipped", "resumed" };
+    static const char *const names[] = { "classes", "resumed", "found", "packed", "skipped" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         coffer_node_add_u64(root, names[i], coffer_node_get_u64(coffer_node_find(packed, names[i])),
                             COFFER_UNIT_NONE);
+    const coffer_node *changed = coffer_node_find(packed, "changed_since");
+    if (changed)
+        coffer_node_add_text(root, "changed_since", coffer_node_get_text(changed, NULL));
+    coffer_node_add_text(root, "unit", coffer_node_get_text(coffer_node_find(packed, "unit"), NULL));
+    coffer_node_add_bool(root, "complete", coffer_node_get_bool(coffer_node_find(packed, "complete")));
     const coffer_node *kept = coffer_node_find(packed, "kept_as_text");
     if (kept)
         coffer_node_add_text(root, "kept_as_text", coffer_node_get_text(kept, NULL));
-    const coffer_node *left_out = coffer_node_find(packed, "left_out");
-    if (!left_out)
-        return;
-    coffer_node *list = coffer_node_add_list(root, "left_out");
-    for (const coffer_node *node = coffer_node_first(left_out); node; node = coffer_node_next(node)) {
-        coffer_node *map = coffer_node_add_map(list, NULL);
-        for (const coffer_node *member = coffer_node_first(node); member; member = coffer_node_next(member))
-            coffer_node_add_text(map, coffer_node_get_name(member), coffer_node_get_text(member, NULL));
-    }
+    add_list(root, packed, "left_out");
+    add_list(root, packed, "notes");
 }
 
 static void describe(coffer_node *root, const pack_job *job, const coffer_node *packed)
@@ -254,11 +336,14 @@ static int report(const pack_job *job, const coffer_node *packed)
         result = cli_print_json(stdout, root);
     } else if (!status) {
         print_text(root, packed);
+        if (!coffer_node_get_bool(coffer_node_find(packed, "complete")) &&
+            coffer_node_get_u64(coffer_node_find(packed, "skipped")))
+            puts("  --exclude GLOB and --kind leave files out on purpose; with --strict, pack fails instead");
     } else {
         result = cli_fail(job->output, &err, NULL);
     }
     coffer_node_free(root);
-    return result;
+    return result || coffer_node_get_bool(coffer_node_find(packed, "complete")) ? result : CLI_FINDINGS;
 }
 
 static int pack(pack_job *job)
@@ -282,6 +367,22 @@ static int pack(pack_job *job)
     return result;
 }
 
+static int read_excludes(pack_job *job)
+{
+    cli_place place = { 0 };
+    cli_word word;
+    size_t words = 0;
+    for (cli_place count = { 0 }; cli_next_word(&word, &count, job->args);)
+        words++;
+    job->exclude = coffer__calloc(words + 1, sizeof *job->exclude);
+    if (!job->exclude)
+        return cli_usage(job->args, "out of memory");
+    while (cli_next_word(&word, &place, job->args))
+        if (word.option && strcmp(word.option, "exclude") == 0)
+            job->exclude[job->exclude_count++] = word.value;
+    return CLI_OK;
+}
+
 static int run(const cli_args *args, coffer_source *src)
 {
     pack_job job = { .args = args, .opts = COFFER_MLDF_PACK_OPTS_INIT };
@@ -294,10 +395,13 @@ static int run(const cli_args *args, coffer_source *src)
     job.inputs = coffer__calloc(job.input_count, sizeof *job.inputs);
     for (size_t i = 0; job.inputs && i < job.input_count; i++)
         job.inputs[i] = cli_operand(args, i);
-    result = job.inputs ? parse(&job) : cli_usage(args, "out of memory");
+    result = read_excludes(&job);
+    if (!result)
+        result = job.inputs ? parse(&job) : cli_usage(args, "out of memory");
     if (!result)
         result = pack(&job);
     coffer__free(job.inputs);
+    coffer__free(job.exclude);
     cli_key_wipe(&job.key);
     return result;
 }

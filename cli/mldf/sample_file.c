@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MODE_RAW, MODE_JPEG, MODE_PNG, CODEC_PCM = 0, CODEC_FLAC, JPEG_QUALITY = 95 };
+enum { MODE_RAW, MODE_JPEG, MODE_PNG, CODEC_PCM = 0, JPEG_QUALITY = 95 };
 
 static bool is_array(const coffer_mldf_field *field)
 {
@@ -46,13 +46,13 @@ const char *sample_file_extension(sample_file *out, const coffer_mldf_field *fie
                                   const coffer_mldf_entry *entry)
 {
     static const char *const images[] = { "png", "jpg", "png" };
-    static const char *const sounds[] = { "wav", "flac", "aac", "mp3" };
+    static const char *const sounds[] = { "wav", "flac", "aac", "mp3", "ogg", "opus", "wav" };
     *out = SAMPLE_FILE_VALUE;
     if (field->kind == COFFER_MLDF_ENTRY_IMAGE && entry->mode <= MODE_PNG) {
         *out = entry->mode == MODE_RAW ? SAMPLE_FILE_PNG : SAMPLE_FILE_VALUE;
         return images[entry->mode];
     }
-    if (field->kind == COFFER_MLDF_ENTRY_AUDIO && entry->codec < 4) {
+    if (field->kind == COFFER_MLDF_ENTRY_AUDIO && entry->codec <= COFFER_MLDF_CODEC_FILE) {
         *out = entry->codec == CODEC_PCM ? SAMPLE_FILE_WAV : SAMPLE_FILE_VALUE;
         return sounds[entry->codec];
     }
@@ -106,6 +106,7 @@ static coffer_status take_raw(coffer_pixels *out, const sample_reader *reader, c
     out->width = entry->width;
     out->height = entry->height;
     out->channels = entry->channels;
+    out->depth = 8;
     return COFFER_OK;
 }
 
@@ -129,6 +130,11 @@ static coffer_status put_encoded(coffer__buffer *out, const coffer_pixels *pixel
 {
     uint8_t *bytes = NULL;
     size_t size = 0;
+    bool alpha = pixels->channels == 2 || pixels->channels == 4;
+    if (as == SAMPLE_FILE_JPG && (alpha || pixels->depth == 16))
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "the picture has %s, which a JPEG cannot hold; a .png file keeps it",
+                            alpha ? "an alpha channel" : "16 bits a channel");
     coffer_status status = as == SAMPLE_FILE_PNG
                                ? coffer_image_encode_png(&bytes, &size, pixels, err)
                                : coffer_image_encode_jpeg(&bytes, &size, pixels, JPEG_QUALITY, err);
@@ -165,13 +171,15 @@ static coffer_status put_picture(coffer__buffer *out, sample_reader *reader, uin
     coffer_image_decoder *decoder = NULL;
     coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
     opts.channels = 0;
+    opts.depth = 0;
     coffer_status status = coffer_image_decoder_new(&decoder, NULL, err);
     if (!status)
         status = sample_pixels(&pixels, decoder, reader, sample, field, &opts, err);
     if (!status && as == SAMPLE_FILE_NPY) {
         const uint64_t dims[] = { pixels.height, pixels.width, pixels.channels };
-        status = put_npy(out, COFFER_DTYPE_U8, dims, 3, pixels.data,
-                         (size_t)pixels.height * pixels.width * pixels.channels, err);
+        bool wide = pixels.depth == 16;
+        status = put_npy(out, wide ? COFFER_DTYPE_U16 : COFFER_DTYPE_U8, dims, 3, pixels.data,
+                         (size_t)pixels.height * pixels.width * pixels.channels * (wide ? 2 : 1), err);
     } else if (!status) {
         status = put_encoded(out, &pixels, as, err);
     }
@@ -258,6 +266,15 @@ static coffer_status sound_of_file(float **out, const coffer_audio_info *info, c
     return status;
 }
 
+/* Some programs keep whole WAV files where bare samples are expected. */
+static bool is_sound_file(const sample_reader *reader, const coffer_mldf_entry *entry)
+{
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
+    if (entry->codec == CODEC_PCM && (reader->bytes.size < 4 || memcmp(reader->bytes.data, "RIFF", 4) != 0))
+        return false;
+    return coffer_audio_probe(&info, reader->bytes.data, reader->bytes.size, NULL) == COFFER_OK;
+}
+
 coffer_status sample_sound(float **out, uint64_t *frames, uint32_t *channels, uint32_t *rate,
                            sample_reader *reader, uint64_t sample, size_t field, coffer_error *err)
 {
@@ -267,9 +284,7 @@ coffer_status sample_sound(float **out, uint64_t *frames, uint32_t *channels, ui
     coffer_status status = read_present(&entry, reader, sample, field, err);
     if (status)
         return status;
-    /* Some programs keep whole WAV files where bare samples are expected. */
-    bool is_file = coffer_audio_probe(&info, reader->bytes.data, reader->bytes.size, NULL) == COFFER_OK;
-    if (!is_file && entry.codec == CODEC_PCM) {
+    if (!is_sound_file(reader, &entry) && entry.codec == CODEC_PCM) {
         *channels = entry.channels;
         *rate = entry.sample_rate;
         return sound_of_pcm(out, frames, reader, &entry, sample, err);
@@ -319,8 +334,7 @@ static coffer_status put_sound(coffer__buffer *out, sample_reader *reader, uint6
         goto out;
     size_t size = (size_t)frames * channels * sizeof *values;
     const uint64_t dims[] = { frames, channels };
-    bool is_file = coffer_audio_probe(&(coffer_audio_info)COFFER_AUDIO_INFO_INIT, reader->bytes.data,
-                                      reader->bytes.size, NULL) == COFFER_OK;
+    bool is_file = is_sound_file(reader, &entry);
     if (as == SAMPLE_FILE_NPY) {
         status = put_npy(out, COFFER_DTYPE_F32, dims, 2, values, size, err);
     } else if (is_file && memcmp(reader->bytes.data, "RIFF", 4) == 0) {

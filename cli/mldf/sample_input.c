@@ -19,9 +19,7 @@ void sample_input_init(sample_input *input)
 
 void sample_input_free(sample_input *input)
 {
-    coffer_image_decoder_free(input->taker.decoder);
-    coffer_free(input->taker.pixels.data);
-    coffer_free(input->taker.scaled.data);
+    coffer__dataset_taker_free(&input->taker);
     coffer__buffer_free(&input->value.own);
 }
 

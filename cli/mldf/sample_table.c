@@ -90,8 +90,9 @@ static int print_json(sample_reader *reader, const char *path, uint64_t first, u
         line.len = 0;
         coffer__json_writer_init(&json, &line, 0);
         status = sample_put_object(&json, reader, sample, &err);
+        coffer__buffer_append(&line, "\n", 1);
         if (!status)
-            puts(coffer__buffer_text(&line));
+            term_put_safe(stdout, line.data, line.len);
     }
     coffer__buffer_free(&line);
     return status ? mldf_fail(path, &err) : CLI_OK;

@@ -1,5 +1,7 @@
 #include "mldf/sample_value.h"
 
+#include "coffer/media.h"
+
 #include "base/bytes.h"
 #include "base/elements.h"
 #include "base/memory.h"
@@ -77,11 +79,19 @@ static void put_image(coffer__buffer *out, const coffer_mldf_entry *entry)
     coffer__buffer_printf(out, ", ");
 }
 
+static const char *codec_name(uint8_t codec)
+{
+    static const char *const codecs[] = { "pcm", "flac", "aac", "mp3", "vorbis", "opus", "file" };
+    return codec < sizeof codecs / sizeof *codecs ? codecs[codec] : NULL;
+}
+
 static void put_audio(coffer__buffer *out, const coffer_mldf_entry *entry)
 {
-    static const char *const codecs[] = { "pcm", "flac", "aac", "mp3" };
-    coffer__buffer_printf(out, "%s ", entry->codec < 4 ? codecs[entry->codec] : "audio");
-    if (entry->sample_rate)
+    const char *codec = codec_name(entry->codec);
+    coffer__buffer_printf(out, "%s ", codec ? codec : "audio");
+    if (entry->sample_rate && !entry->num_samples && entry->codec != COFFER_MLDF_CODEC_PCM)
+        coffer__buffer_printf(out, "%" PRIu32 " Hz", entry->sample_rate);
+    else if (entry->sample_rate)
         coffer__buffer_printf(out, "%.4g s at %" PRIu32 " Hz",
                               (double)entry->num_samples / entry->sample_rate, entry->sample_rate);
     else
@@ -186,9 +196,8 @@ static void put_image_members(coffer__json_writer *json, const coffer_mldf_entry
 
 static void put_audio_members(coffer__json_writer *json, const coffer_mldf_entry *entry)
 {
-    static const char *const codecs[] = { "pcm", "flac", "aac", "mp3" };
     coffer__json_key(json, "codec");
-    coffer__json_string(json, entry->codec < 4 ? codecs[entry->codec] : NULL);
+    coffer__json_string(json, codec_name(entry->codec));
     put_u64(json, "num_samples", entry->num_samples);
     put_u64(json, "sample_rate", entry->sample_rate);
     put_u64(json, "channels", entry->channels);
@@ -242,6 +251,23 @@ static coffer_status put_array_members(coffer__json_writer *json, sample_reader 
     return COFFER_OK;
 }
 
+/* Container and codec are in the payload. What cannot be read or is not a video has only its size. */
+static void put_video_members(coffer__json_writer *json, sample_reader *reader, uint64_t sample, size_t index)
+{
+    coffer_video_info info = COFFER_VIDEO_INFO_INIT;
+    if (coffer_mldf_read(&reader->bytes, NULL, reader->set, sample, index, NULL) != COFFER_OK ||
+        coffer_video_probe(&info, reader->bytes.data, reader->bytes.size, NULL) != COFFER_OK)
+        return;
+    coffer__json_key(json, "container");
+    coffer__json_string(json, info.container);
+    coffer__json_key(json, "codec");
+    coffer__json_string(json, *info.codec ? info.codec : NULL);
+    put_u64(json, "width", info.width);
+    put_u64(json, "height", info.height);
+    coffer__json_key(json, "seconds");
+    coffer__json_write_f64(json, info.seconds);
+}
+
 static coffer_status put_members(coffer__json_writer *json, sample_reader *reader, uint64_t sample,
                                  size_t index, const coffer_mldf_entry *entry, bool elements,
                                  coffer_error *err)
@@ -258,6 +284,8 @@ static coffer_status put_members(coffer__json_writer *json, sample_reader *reade
         put_image_members(json, entry);
     else if (field->kind == COFFER_MLDF_ENTRY_AUDIO)
         put_audio_members(json, entry);
+    else if (field->type == COFFER_MLDF_VIDEO_COMPRESSED && elements && !is_locked(reader, field))
+        put_video_members(json, reader, sample, index);
     else if (has_array(field))
         status = put_array_members(json, reader, sample, index, elements, err);
     coffer__json_close_object(json);

@@ -11,6 +11,7 @@
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "output file, .png or .svg" },
+    CLI_FORCE_OPTION,
     { "max", 'n', "N", NULL, "number of samples", "24", mldf_max_old },
     { "columns", 0, "N", NULL, "tiles per row", "6" },
     { "size", 0, "N", NULL, "width and height of a tile in pixels", "160" },

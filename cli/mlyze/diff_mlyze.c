@@ -1,7 +1,9 @@
 /* diff for traces: stacks and phases that grew or shrank. */
 #include "base/memory.h"
+#include "input_file.h"
 #include "mlyze_verbs.h"
 #include "term.h"
+#include "trace_names.h"
 #include "trace_query.h"
 
 #include <inttypes.h>
@@ -14,6 +16,7 @@ static const cli_option options[] = {
     { "lines", 0, NULL, NULL, "match frames by line too, not by function and file alone" },
     { "no-markers", 0, NULL, NULL, "do not compare phases when both traces have the same markers" },
     { "fail-over", 0, "SIZE", NULL, "exit with status 1 only when more than SIZE was added, for CI" },
+    TRACE_SOURCE_OPTIONS,
     { 0 },
 };
 
@@ -131,21 +134,28 @@ static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mly
 
 static int run_on(const cli_args *args, const coffer_mlyze *a)
 {
-    coffer_source *src = NULL;
+    coffer_file *file = NULL;
     coffer_mlyze *b = NULL;
     char *index = NULL;
     const char *path = cli_operand(args, 1);
-    int result = cli_open(&src, path);
-    if (result == CLI_OK)
-        result = mlyze_open_trace(&b, &index, path, src);
-    if (result == CLI_OK) {
-        result = compare(args, a, b);
-        if (result <= CLI_FINDINGS && mlyze_tell_damage(path, b) != CLI_OK)
-            result = CLI_FAILED;
+    trace_question question =
+        trace_question_of((coffer_mlyze_measure)cli_choice(args, "what", COFFER_MLYZE_MEASURE_PEAK));
+    int opened = cli_file_open_known(&file, path);
+    if (opened == CLI_OK)
+        opened = mlyze_open_trace(&b, &index, args, path, coffer_file_source(file));
+    int result = opened;
+    if (b) {
+        result = trace_check_source(args, cli_operand(args, 0), a, question);
+        if (result == CLI_OK)
+            result = trace_check_source(args, path, b, question);
+        if (result == CLI_OK)
+            result = compare(args, a, b);
+        if (result <= CLI_FINDINGS)
+            result = cli_worse(cli_worse(result, opened), mlyze_tell_damage(path, b));
         coffer_mlyze_close(b);
     }
     coffer__free(index);
-    coffer_source_close(src);
+    coffer_file_close(file);
     return result;
 }
 
@@ -155,7 +165,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_mlyze_diff = {
-    .format = "mlyze",
+    .format = TRACE_FORMATS,
     .verb = "diff",
     .options = options,
     .examples = "  coffer diff monday.mlyze today.mlyze               # what grew since, stack by stack\n"

@@ -11,6 +11,7 @@
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "file to write: .svg, .html, or any other name for collapsed stacks" },
+    CLI_FORCE_OPTION,
     { "what", 0, "WHAT", TRACE_WHAT_CHOICES,
       "bytes to draw (live at the peak, never freed, all allocations, freed at once)", "peak" },
     { "at", 0, "MOMENT", NULL, "draw what was live at a moment: a time (1.5s), an event number or a marker" },
@@ -82,7 +83,7 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
         put(&text, &(flame_page){ tree, trace, title, (unsigned)width, opts.lines }, args);
         status = text.failed ? coffer__fail_no_memory(&err, text.len) : COFFER_OK;
     }
-    result = !status ? cli_write_out(cli_value(args, "output"), true, text.data, text.len)
+    result = !status ? cli_write_out(cli_value(args, "output"), cli_overwrites(), text.data, text.len)
                      : cli_fail(cli_operand(args, 0), &err, NULL);
     coffer__buffer_free(&text);
     coffer_mlyze_tree_free(tree);
@@ -91,12 +92,15 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
 
 static int run_on(const cli_args *args, const coffer_mlyze *trace)
 {
-    trace_query request;
+    trace_query request = { 0 };
     bool at = cli_has(args, "at");
     size_t what = at ? 1 : cli_choice(args, "what", 0);
     if (at && (cli_has(args, "window") || cli_has(args, "what")))
         return cli_usage(args, "--at cannot be combined with --window or --what");
-    int result = trace_query_init(&request, args, trace);
+    int result = trace_check_source(args, cli_operand(args, 0), trace,
+                                    at ? TRACE_ASKS_COURSE : trace_question_of((coffer_mlyze_measure)what));
+    if (result == CLI_OK)
+        result = trace_query_init(&request, args, trace);
     if (result == CLI_OK)
         result = trace_query_moment(&request.query.end, args, "at", trace);
     if (result == CLI_OK)
@@ -113,7 +117,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_mlyze_flame = {
-    .format = "mlyze",
+    .format = TRACE_FORMATS,
     .verb = "flame",
     .options = options,
     .examples = "  coffer flame run.mlyze -o peak.html                  # a page with zoom and search\n"

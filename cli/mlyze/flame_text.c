@@ -62,6 +62,22 @@ static void close_nodes(coffer__json_writer *writer, uint32_t count)
     }
 }
 
+/* The same members as in the JSON of the other verbs. */
+static void put_lost(coffer__json_writer *writer, const coffer_mlyze *trace)
+{
+    uint64_t blocks = 0, events = 0;
+    coffer_mlyze_lost(&blocks, &events, trace);
+    bool bad = coffer_mlyze_damage(trace, NULL) || coffer_mlyze_repaired(trace, NULL) || blocks > 0;
+    coffer__json_key(writer, "complete");
+    coffer__json_write_bool(writer, !bad);
+    if (!bad)
+        return;
+    coffer__json_key(writer, "lost_blocks");
+    coffer__json_write_u64(writer, blocks);
+    coffer__json_key(writer, "lost_events");
+    coffer__json_write_u64(writer, events);
+}
+
 void flame_put_json(coffer__buffer *out, const flame_page *page, unsigned indent)
 {
     coffer__json_writer writer;
@@ -82,6 +98,8 @@ void flame_put_json(coffer__buffer *out, const flame_page *page, unsigned indent
         trace_put_place(&place, page->trace, &node->frame);
         coffer__json_string_len(&writer, coffer__buffer_text(&place), place.len);
         coffer__buffer_free(&place);
+        if (at == 0)
+            put_lost(&writer, page->trace);
         coffer__json_key(&writer, "children");
         coffer__json_open_array(&writer);
         open = node->depth + 1;

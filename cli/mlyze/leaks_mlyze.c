@@ -29,8 +29,10 @@ static void print_heading(const stack_answer *answer, FILE *out)
 {
     const stack_report *report = &answer->report;
     term_text bytes, count;
-    fprintf(out, "%s %s%s%s in %s block%s of %zu stack%s\n",
-            report->growth ? "growing:" : "not freed:", term_on(out, TERM_BOLD),
+    const char *title = report->growth                     ? "growing:"
+                        : trace_knows_leaks(report->trace) ? "not freed:"
+                                                           : "live at the last snapshot:";
+    fprintf(out, "%s %s%s%s in %s block%s of %zu stack%s\n", title, term_on(out, TERM_BOLD),
             term_bytes(bytes, report->shown.bytes), term_off(out), term_count(count, report->shown.count),
             term_plural(report->shown.count), report->row_count, term_plural(report->row_count));
 }
@@ -102,7 +104,10 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     answer.add_facts = add_facts;
     if (!stack_report_read(&answer.report, args) || !cli_size(&fail_over, args, "fail-over", UINT64_MAX))
         return CLI_USAGE;
-    int result = read_suppressions(&hidden, args);
+    int result = trace_check_source(args, cli_operand(args, 0), trace,
+                                    answer.report.growth ? TRACE_ASKS_ORDER : TRACE_ASKS_LEAKS);
+    if (result == CLI_OK)
+        result = read_suppressions(&hidden, args);
     answer.report.hidden = hidden;
     if (result == CLI_OK && answer.report.by != COFFER_MLYZE_BY_STACK &&
         (coffer_mlyze_suppressions_count(hidden) > 0 || answer.report.growth))
@@ -128,7 +133,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_mlyze_leaks = {
-    .format = "mlyze",
+    .format = TRACE_FORMATS,
     .verb = "leaks",
     .options = options,
     .examples =

@@ -19,7 +19,7 @@ static void print_peak(const stack_answer *answer, FILE *out)
     term_text bytes, count, time, event;
     fprintf(out, "peak: %s%s%s in %s block%s, %s after the start (event %s)\n", term_on(out, TERM_BOLD),
             term_bytes(bytes, totals->peak_bytes), term_off(out), term_count(count, totals->peak_allocs),
-            term_plural(totals->peak_allocs), term_duration(time, (double)totals->peak_time_us / 1e6),
+            term_plural(totals->peak_allocs), trace_time(time, answer->report.trace, totals->peak_time_us),
             term_count(event, totals->peak_event));
 }
 
@@ -51,14 +51,17 @@ static void add_moment(coffer_node *root, const stack_answer *answer)
 
 static int run_on(const cli_args *args, const coffer_mlyze *trace)
 {
-    trace_query request;
+    trace_query request = { 0 };
     stack_answer answer = { .args = args, .nothing = "nothing was live", .report.trace = trace };
     bool at = cli_has(args, "at");
     if (at && cli_has(args, "window"))
         return cli_usage(args, "--at and --window cannot be combined");
     if (!stack_report_read(&answer.report, args))
         return CLI_USAGE;
-    int result = trace_query_init(&request, args, trace);
+    int result =
+        trace_check_source(args, cli_operand(args, 0), trace, at ? TRACE_ASKS_COURSE : TRACE_ASKS_PEAK);
+    if (result == CLI_OK)
+        result = trace_query_init(&request, args, trace);
     if (result == CLI_OK)
         result = trace_query_moment(&request.query.end, args, "at", trace);
     if (result == CLI_OK)
@@ -81,7 +84,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_mlyze_peak = {
-    .format = "mlyze",
+    .format = TRACE_FORMATS,
     .verb = "peak",
     .options = options,
     .examples = "  coffer peak run.mlyze                          # what was live at the high-water mark\n"

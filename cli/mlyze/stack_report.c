@@ -117,10 +117,10 @@ static void print_stack(const stack_report *report, const coffer_mlyze_stack_row
             term_off(out), share_of(amount.bytes, report->shown.bytes), term_count(count, amount.count),
             term_plural(amount.count));
     if (report->ages && row->oldest_us == row->newest_us)
-        fprintf(out, "  age %s", term_duration(age, (double)row->oldest_us / 1e6));
+        fprintf(out, "  age %s", trace_time(age, report->trace, row->oldest_us));
     else if (report->ages)
-        fprintf(out, "  ages %s to %s", term_duration(newest, (double)row->newest_us / 1e6),
-                term_duration(age, (double)row->oldest_us / 1e6));
+        fprintf(out, "  ages %s to %s", trace_time(newest, report->trace, row->newest_us),
+                trace_time(age, report->trace, row->oldest_us));
     if (report->growth)
         fprintf(out, "  %s+%s/s%s (r² %.2f)", term_on(out, TERM_RED),
                 term_bytes(bytes, (uint64_t)row->growth_bytes_per_s), term_off(out), row->growth_fit);
@@ -339,6 +339,7 @@ static int print_nodes(const stack_answer *answer, coffer_error *err)
         coffer_node_add_text(root, "file", cli_operand(answer->args, 0));
         coffer_node_add_text(root, "format", "mlyze");
         answer->add_facts(root, answer);
+        trace_add_lost(root, answer->report.trace);
         if (answer->report.hidden && coffer_mlyze_suppressions_count(answer->report.hidden) > 0) {
             coffer_node_add_u64(root, "suppressed_bytes", answer->report.suppressed.bytes, COFFER_UNIT_BYTES);
             coffer_node_add_u64(root, "suppressed_allocs", answer->report.suppressed.count, COFFER_UNIT_NONE);

@@ -44,13 +44,15 @@ static int show(const cli_args *args, stack_report *top)
 
 static int run_on(const cli_args *args, const coffer_mlyze *trace)
 {
-    trace_query request;
+    trace_query request = { 0 };
     stack_report top = { .trace = trace };
     if (!stack_report_read(&top, args) || !cli_number(&top.top, args, "top", STATS_TRACE_TOP, 0, UINT64_MAX))
         return CLI_USAGE;
     top.by = (coffer_mlyze_by)cli_choice(args, "by", COFFER_MLYZE_BY_FUNCTION);
     top.measure = (coffer_mlyze_measure)cli_choice(args, "what", COFFER_MLYZE_MEASURE_TOTAL);
-    int result = trace_query_init(&request, args, trace);
+    int result = trace_check_source(args, cli_operand(args, 0), trace, trace_question_of(top.measure));
+    if (result == CLI_OK)
+        result = trace_query_init(&request, args, trace);
     if (result == CLI_OK)
         result = trace_query_run(&request, args, trace);
     if (result == CLI_OK) {
@@ -67,7 +69,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_mlyze_stats = {
-    .format = "mlyze",
+    .format = TRACE_FORMATS,
     .verb = "stats",
     .options = options,
     .examples =

@@ -22,10 +22,22 @@ static void add_totals(coffer_node *root, const coffer_mlyze_totals *totals)
     coffer_node_add_u64(root, "nowhere_allocs", totals->nowhere_allocs, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "unknown_events", totals->unknown_events, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "lost_events", totals->lost_events, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "lost_blocks", totals->lost_blocks, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "collections", totals->collections, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "collected_objects", totals->collected_objects, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "collected_bytes", totals->collected_bytes, COFFER_UNIT_BYTES);
     coffer_node_add_u64(root, "peak_rss_bytes", totals->peak_rss_bytes, COFFER_UNIT_BYTES);
+}
+
+static void add_completeness(coffer_node *root, const coffer_mlyze *trace)
+{
+    coffer_error damage = COFFER_ERROR_INIT;
+    uint64_t blocks = 0, events = 0;
+    coffer_mlyze_lost(&blocks, &events, trace);
+    bool bad = coffer_mlyze_damage(trace, &damage) || coffer_mlyze_repaired(trace, &damage);
+    coffer_node_add_bool(root, "complete", !bad && blocks == 0);
+    if (bad)
+        coffer_node_add_text(root, "damage", damage.text);
 }
 
 /* Buckets that are not empty; "from" is their smallest value. */
@@ -79,6 +91,7 @@ coffer_status stats_trace_add(coffer_node *root, const stack_report *top, const 
     coffer_node_add_text(root, "file", path);
     coffer_node_add_text(root, "format", "mlyze");
     add_totals(root, coffer_mlyze_stats_totals(top->stats));
+    add_completeness(root, top->trace);
     add_histogram(root, "sizes", "from_bytes", coffer_mlyze_stats_sizes(top->stats));
     add_histogram(root, "lifetimes", "from_us", coffer_mlyze_stats_lifetimes(top->stats));
     add_threads(root, top);

@@ -11,7 +11,7 @@ static void print_title(const char *title, FILE *out)
     fprintf(out, "\n%s%s%s\n", term_on(out, TERM_BOLD), title, term_off(out));
 }
 
-static void print_totals(const coffer_mlyze_totals *totals, FILE *out)
+static void print_totals(const coffer_mlyze *trace, const coffer_mlyze_totals *totals, FILE *out)
 {
     term_text count, bytes, time;
     term_table *table = term_table_new();
@@ -19,7 +19,7 @@ static void print_totals(const coffer_mlyze_totals *totals, FILE *out)
     term_table_column(table, NULL, TERM_LEFT);
     term_table_column(table, NULL, TERM_LEFT);
     term_table_cell(table, "run");
-    term_table_cellf(table, "%s, %s event%s", term_duration(time, (double)totals->duration_us / 1e6),
+    term_table_cellf(table, "%s, %s event%s", trace_time(time, trace, totals->duration_us),
                      term_count(count, totals->events), term_plural(totals->events));
     term_table_cell(table, "allocated");
     term_table_cellf(table, "%s in %s allocation%s", term_bytes(bytes, totals->total_allocated_bytes),
@@ -28,16 +28,17 @@ static void print_totals(const coffer_mlyze_totals *totals, FILE *out)
     term_table_cellf(table, "%s in %s block%s", term_bytes(bytes, totals->peak_bytes),
                      term_count(count, totals->peak_allocs), term_plural(totals->peak_allocs));
     term_table_cell(table, "");
-    term_table_cellf(table, "%s after the start, event %s",
-                     term_duration(time, (double)totals->peak_time_us / 1e6),
+    term_table_cellf(table, "%s after the start, event %s", trace_time(time, trace, totals->peak_time_us),
                      term_count(count, totals->peak_event));
     term_table_cell(table, "live at the end");
     term_table_cellf(table, "%s in %s block%s", term_bytes(bytes, totals->live_bytes_at_end),
                      term_count(count, totals->live_allocs_at_end), term_plural(totals->live_allocs_at_end));
-    term_table_cell(table, "temporary");
-    term_table_cellf(table, "%s allocation%s (%.1f %%)", term_count(count, totals->temporary_allocs),
-                     term_plural(totals->temporary_allocs),
-                     totals->allocs ? 100.0 * (double)totals->temporary_allocs / (double)totals->allocs : 0);
+    if (trace_has_order(trace)) {
+        double share = totals->allocs ? (double)totals->temporary_allocs / (double)totals->allocs : 0;
+        term_table_cell(table, "temporary");
+        term_table_cellf(table, "%s allocation%s (%.1f %%)", term_count(count, totals->temporary_allocs),
+                         term_plural(totals->temporary_allocs), 100.0 * share);
+    }
     if (totals->collections) {
         term_table_cell(table, "collections");
         term_table_cellf(table, "%s, %s", term_count(count, totals->collections),
@@ -211,7 +212,7 @@ static void print_markers(const stack_report *top, FILE *out)
             continue;
         const char *name = coffer_mlyze_function_name(top->trace, mark->id);
         shown++;
-        term_table_cell(table, term_duration(text, (double)mark->time_us / 1e6));
+        term_table_cell(table, trace_time(text, top->trace, mark->time_us));
         term_table_cell(table, term_bytes(text, mark->live_bytes));
         term_table_cell(table, name ? name : "?");
     }
@@ -237,10 +238,11 @@ coffer_status stats_trace_print(const stack_report *top, const char *path, FILE 
     fputs(term_on(out, TERM_BOLD), out);
     term_print_text(out, path, strlen(path), 0);
     fprintf(out, "%s\n", term_off(out));
-    print_totals(totals, out);
+    print_totals(top->trace, totals, out);
     print_remarks(totals, out);
     print_histogram("sizes", coffer_mlyze_stats_sizes(top->stats), false, out);
-    print_histogram("lifetimes", coffer_mlyze_stats_lifetimes(top->stats), true, out);
+    if (trace_has_order(top->trace))
+        print_histogram("lifetimes", coffer_mlyze_stats_lifetimes(top->stats), true, out);
     print_threads(top, out);
     print_markers(top, out);
     if (totals->allocs == 0)

@@ -34,11 +34,13 @@ static void add_facts(coffer_node *root, const stack_answer *answer)
 
 static int run_on(const cli_args *args, const coffer_mlyze *trace)
 {
-    trace_query request;
+    trace_query request = { 0 };
     stack_answer answer = { .args = args, .nothing = "no allocation is temporary", .report.trace = trace };
     if (!stack_report_read(&answer.report, args))
         return CLI_USAGE;
-    int result = trace_query_init(&request, args, trace);
+    int result = trace_check_source(args, cli_operand(args, 0), trace, TRACE_ASKS_ORDER);
+    if (result == CLI_OK)
+        result = trace_query_init(&request, args, trace);
     if (result == CLI_OK &&
         (!cli_number(&request.query.temporary_allocs, args, "within-allocs", 0, 1, UINT64_MAX) ||
          !cli_duration(&request.query.temporary_us, args, "within", 0)))
@@ -63,7 +65,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_mlyze_temporaries = {
-    .format = "mlyze",
+    .format = TRACE_FORMATS,
     .verb = "temporaries",
     .options = options,
     .examples =

@@ -4,6 +4,8 @@
 #include "mlyze_verbs.h"
 #include "term.h"
 #include "timeline_view.h"
+#include "trace_names.h"
+#include "trace_query.h"
 
 #include <string.h>
 #include <strings.h>
@@ -12,6 +14,7 @@ enum { NARROWEST_TEXT = 20, BESIDE_THE_PLOT = 32, WIDEST_TEXT = 1000 };
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "file to write: .png, .svg or .csv", "text on standard output" },
+    CLI_FORCE_OPTION,
     { "from", 0, "TIME", NULL, "start of the timeline, such as 20ms or 1.5s", "0s" },
     { "to", 0, "TIME", NULL, "end of the timeline", "the end of the trace" },
     { "points", 'n', "N", NULL, "number of points", "as many as fit; 512 in CSV and JSON" },
@@ -20,7 +23,8 @@ static const cli_option options[] = {
     { "height", 0, "PIXELS", NULL, "height of the picture", "620" },
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "print one JSON object" },
-    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    TRACE_THREADS_OPTION,
+    TRACE_SOURCE_OPTIONS,
     { 0 },
 };
 
@@ -124,7 +128,7 @@ static int show(const timeline_view *view, const timeline_request *request)
             coffer__fail_no_memory(&err, text.len);
             result = cli_fail(view->path, &err, NULL);
         } else {
-            result = cli_write_out(request->output, true, text.data, text.len);
+            result = cli_write_out(request->output, cli_overwrites(), text.data, text.len);
         }
         break;
     case AS_PICTURE:
@@ -143,6 +147,8 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     timeline_request request;
     term_progress bar;
     int result = parse(&request, args);
+    if (result == CLI_OK)
+        result = trace_check_source(args, cli_operand(args, 0), trace, TRACE_ASKS_COURSE);
     if (result != CLI_OK)
         return result;
     term_progress_start(&bar, "reading", "events");
@@ -163,7 +169,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_mlyze_timeline = {
-    .format = "mlyze",
+    .format = TRACE_FORMATS,
     .verb = "timeline",
     .options = options,
     .examples =

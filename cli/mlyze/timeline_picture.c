@@ -3,6 +3,7 @@
 #include "draw/picture.h"
 #include "term.h"
 #include "timeline_view.h"
+#include "trace_names.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static double high_of(const timeline_view *view, const coffer_mlyze_point *point
 static double blocks_of(const timeline_view *view, const coffer_mlyze_point *point)
 {
     (void)view;
-    return (double)point->live_allocs;
+    return (double)point->high_allocs;
 }
 
 static void draw_area(picture *canvas, picture_box plot, const timeline_view *view, point_value *value,
@@ -71,11 +72,13 @@ static void draw_byte_axis(picture *canvas, picture_box plot, double most)
     }
 }
 
-static void draw_time_axis(picture *canvas, picture_box plot, const coffer_mlyze_timeline *timeline)
+static void draw_time_axis(picture *canvas, picture_box plot, const timeline_view *view)
 {
+    const coffer_mlyze_timeline *timeline = view->timeline;
+    const char *counted = trace_unit(view->trace);
     double low = (double)coffer_mlyze_timeline_begin_us(timeline) / 1e6,
            high = (double)coffer_mlyze_timeline_end_us(timeline) / 1e6;
-    double unit = high - low >= 2 ? 1 : high - low >= 0.002 ? 1e-3 : 1e-6;
+    double unit = counted ? 1e-6 : high - low >= 2 ? 1 : high - low >= 0.002 ? 1e-3 : 1e-6;
     axis_ticks ticks;
     axis_find_ticks(&ticks, low / unit, high / unit, (size_t)(plot.width / 100), false);
     for (size_t i = 0; i < ticks.count && high > low; i++) {
@@ -83,7 +86,8 @@ static void draw_time_axis(picture *canvas, picture_box plot, const coffer_mlyze
         char text[48];
         double x = plot.x + (ticks.at[i] * unit - low) / (high - low) * plot.width;
         snprintf(text, sizeof text, "%s %s", axis_format(label, ticks.at[i], ticks.step),
-                 unit == 1      ? "s"
+                 counted        ? ""
+                 : unit == 1    ? "s"
                  : unit == 1e-3 ? "ms"
                                 : "µs");
         picture_line(canvas, x, plot.y + plot.height, x, plot.y + plot.height + 4, 1, frame_color);
@@ -139,9 +143,9 @@ static void draw_heading(picture *canvas, const timeline_view *view)
     char text[160];
     term_text bytes, time;
     snprintf(text, sizeof text, "highest %s · %s%s", term_bytes(bytes, view->highest_bytes),
-             term_duration(time, (double)(coffer_mlyze_timeline_end_us(view->timeline) -
-                                          coffer_mlyze_timeline_begin_us(view->timeline)) /
-                                     1e6),
+             trace_time(time, view->trace,
+                        coffer_mlyze_timeline_end_us(view->timeline) -
+                            coffer_mlyze_timeline_begin_us(view->timeline)),
              coffer_mlyze_timeline_is_exact(view->timeline) ? "" : " · drawn from the index");
     picture_text(canvas, LEFT, 28, PICTURE_LEFT, &title_font, slash ? slash + 1 : view->path);
     picture_text(canvas, LEFT, 48, PICTURE_LEFT, &subtitle_font, text);
@@ -164,7 +168,7 @@ coffer_status timeline_draw(const timeline_view *view, const char *path, unsigne
     picture_outline(canvas, plot, 1, frame_color);
     draw_small(canvas, blocks, view, blocks_of, (double)view->highest_allocs, "live blocks");
     draw_small(canvas, rate, view, timeline_rate, view->highest_rate, timeline_rate_name(view));
-    draw_time_axis(canvas, rate, view->timeline);
+    draw_time_axis(canvas, rate, view);
     draw_marks(canvas, plot, rate.y + rate.height, view);
     draw_heading(canvas, view);
     return picture_save(canvas, err);

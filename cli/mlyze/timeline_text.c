@@ -2,6 +2,7 @@
 #include "base/utf8.h"
 #include "term.h"
 #include "timeline_view.h"
+#include "trace_names.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static double rate_at(const timeline_view *view, size_t point)
 
 static double blocks_at(const timeline_view *view, size_t point)
 {
-    return (double)coffer_mlyze_timeline_at(view->timeline, point)->live_allocs;
+    return (double)coffer_mlyze_timeline_at(view->timeline, point)->high_allocs;
 }
 
 static size_t column_of(const coffer_mlyze_timeline *timeline, uint64_t time)
@@ -108,7 +109,7 @@ static void list_marks(const timeline_view *view, FILE *out)
         const char *name = timeline_mark_name(view, mark);
         fprintf(out, "  %s%c%s  ", term_on(out, TERM_YELLOW), (char)('A' + markers - 1), term_off(out));
         term_print_text(out, name, strlen(name), 60);
-        fprintf(out, "  %s\n", term_duration(time, (double)mark->time_us / 1e6));
+        fprintf(out, "  %s\n", trace_time(time, view->trace, mark->time_us));
     }
     if (markers > MARKS_LISTED)
         fprintf(out, "  … %zu more markers; --json lists all\n", markers - MARKS_LISTED);
@@ -126,17 +127,20 @@ void timeline_print(const timeline_view *view, FILE *out)
     }
     print_curve(view, out);
     snprintf(most, sizeof most, "%s",
-             term_duration(text, (double)coffer_mlyze_timeline_begin_us(timeline) / 1e6));
-    term_duration(text, (double)coffer_mlyze_timeline_end_us(timeline) / 1e6);
+             trace_time(text, view->trace, coffer_mlyze_timeline_begin_us(timeline)));
+    trace_time(text, view->trace, coffer_mlyze_timeline_end_us(timeline));
     int gap = (int)coffer_mlyze_timeline_count(timeline) - (int)coffer__utf8_width(most, strlen(most)) -
               (int)coffer__utf8_width(text, strlen(text));
     fprintf(out, "%*s%s%s%*s%s%s\n", LABEL, "", term_on(out, TERM_DIM), most, gap > 1 ? gap : 1, "", text,
             term_off(out));
     print_line(view, "blocks", blocks_at, (double)view->highest_allocs,
                term_count(text, view->highest_allocs), out);
-    snprintf(most, sizeof most, "%s/s", term_count(text, (uint64_t)view->highest_rate));
-    print_line(view, coffer_mlyze_timeline_is_exact(timeline) ? "allocs/s" : "events/s", rate_at,
-               view->highest_rate, most, out);
+    bool seconds = !trace_unit(view->trace);
+    snprintf(most, sizeof most, "%.18s%s", term_count(text, (uint64_t)view->highest_rate),
+             seconds ? "/s" : " per million");
+    const char *what = coffer_mlyze_timeline_is_exact(timeline) ? (seconds ? "allocs/s" : "allocs")
+                                                                : (seconds ? "events/s" : "events");
+    print_line(view, what, rate_at, view->highest_rate, most, out);
     print_marks(view, out);
     list_marks(view, out);
 }

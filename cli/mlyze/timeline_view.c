@@ -1,5 +1,7 @@
 #include "timeline_view.h"
 
+#include "trace_names.h"
+
 #include <inttypes.h>
 
 static uint64_t rated_events(const timeline_view *view, const coffer_mlyze_point *point)
@@ -19,6 +21,9 @@ double timeline_rate(const timeline_view *view, const coffer_mlyze_point *point)
 
 const char *timeline_rate_name(const timeline_view *view)
 {
+    if (trace_unit(view->trace))
+        return coffer_mlyze_timeline_is_exact(view->timeline) ? "allocations per million"
+                                                              : "events per million";
     return coffer_mlyze_timeline_is_exact(view->timeline) ? "allocations/s" : "events/s";
 }
 
@@ -37,7 +42,7 @@ timeline_view timeline_view_of(const coffer_mlyze *trace, const coffer_mlyze_tim
         double rate = timeline_rate(&view, point);
         view.highest_bytes = point->high_bytes > view.highest_bytes ? point->high_bytes : view.highest_bytes;
         view.highest_allocs =
-            point->live_allocs > view.highest_allocs ? point->live_allocs : view.highest_allocs;
+            point->high_allocs > view.highest_allocs ? point->high_allocs : view.highest_allocs;
         view.highest_rate = rate > view.highest_rate ? rate : view.highest_rate;
     }
     return view;
@@ -46,12 +51,13 @@ timeline_view timeline_view_of(const coffer_mlyze *trace, const coffer_mlyze_tim
 void timeline_put_csv(coffer__buffer *out, const timeline_view *view)
 {
     const coffer_mlyze_timeline *timeline = view->timeline;
-    coffer__buffer_printf(out, "time_us,live_bytes,high_bytes,live_allocs,events%s\r\n",
+    coffer__buffer_printf(out, "time_us,live_bytes,high_bytes,live_allocs,high_allocs,events%s\r\n",
                           coffer_mlyze_timeline_is_exact(timeline) ? ",allocs,allocated_bytes" : "");
     for (size_t i = 0; i < coffer_mlyze_timeline_count(timeline); i++) {
         const coffer_mlyze_point *point = coffer_mlyze_timeline_at(timeline, i);
-        coffer__buffer_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, point->time_us,
-                              point->live_bytes, point->high_bytes, point->live_allocs, point->events);
+        coffer__buffer_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+                              point->time_us, point->live_bytes, point->high_bytes, point->live_allocs,
+                              point->high_allocs, point->events);
         if (coffer_mlyze_timeline_is_exact(timeline))
             coffer__buffer_printf(out, ",%" PRIu64 ",%" PRIu64, point->allocs, point->allocated_bytes);
         coffer__buffer_printf(out, "\r\n");
@@ -68,6 +74,7 @@ static void add_points(coffer_node *root, const coffer_mlyze_timeline *timeline)
         coffer_node_add_u64(map, "live_bytes", point->live_bytes, COFFER_UNIT_BYTES);
         coffer_node_add_u64(map, "high_bytes", point->high_bytes, COFFER_UNIT_BYTES);
         coffer_node_add_u64(map, "live_allocs", point->live_allocs, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "high_allocs", point->high_allocs, COFFER_UNIT_NONE);
         coffer_node_add_u64(map, "events", point->events, COFFER_UNIT_NONE);
         if (coffer_mlyze_timeline_is_exact(timeline)) {
             coffer_node_add_u64(map, "allocs", point->allocs, COFFER_UNIT_NONE);
@@ -98,6 +105,8 @@ void timeline_add(coffer_node *root, const timeline_view *view)
     coffer_node_add_u64(root, "end_us", coffer_mlyze_timeline_end_us(timeline), COFFER_UNIT_MICROSECONDS);
     coffer_node_add_bool(root, "exact", coffer_mlyze_timeline_is_exact(timeline));
     coffer_node_add_u64(root, "high_bytes", view->highest_bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(root, "high_allocs", view->highest_allocs, COFFER_UNIT_NONE);
+    trace_add_lost(root, view->trace);
     add_points(root, timeline);
     add_marks(root, view);
 }

@@ -13,12 +13,34 @@ extern const cli_old_spelling trace_what_old[];
         "window", 'w', "A..B", NULL,                                                        \
             "only events between two moments: times (1.5s, 20ms), event numbers or markers" \
     }
-#define TRACE_WORK_OPTIONS                                                                                 \
-    { "memory-limit", 0, "SIZE", NULL, "memory for the table of live blocks; the rest is spilled to disk", \
-      "1GiB" },                                                                                            \
-    {                                                                                                      \
-        "threads", 0, "N", NULL, "number of threads", "one per core"                                       \
+#define TRACE_ORDER_OPTION                                                                        \
+    {                                                                                             \
+        "stack-order", 0, "ORDER", "outermost-first|innermost-first",                             \
+            "order of frames in a trace that does not say it, such as a plain one of Coffer 0.1", \
+            "outermost-first"                                                                     \
     }
+/* For files of other profilers. */
+#define TRACE_EVENTS_OPTION                                                                         \
+    {                                                                                               \
+        "max-events", 0, "N", NULL, "highest number of events to make for the blocks of a profile", \
+            "4194304"                                                                               \
+    }
+#define TRACE_UNPACKED_OPTION                                                                       \
+    {                                                                                               \
+        "max-unpacked", 0, "SIZE", NULL, "highest number of bytes that a compressed file may give", \
+            "64 MiB or 1000 times its size"                                                         \
+    }
+#define TRACE_SOURCE_OPTIONS TRACE_ORDER_OPTION, TRACE_EVENTS_OPTION, TRACE_UNPACKED_OPTION
+#define TRACE_MEMORY_OPTION                                                                                  \
+    {                                                                                                        \
+        "memory-limit", 0, "SIZE", NULL, "memory for the table of live blocks; the rest is spilled to disk", \
+            "1GiB"                                                                                           \
+    }
+#define TRACE_THREADS_OPTION                                         \
+    {                                                                \
+        "threads", 0, "N", NULL, "number of threads", "one per core" \
+    }
+#define TRACE_WORK_OPTIONS TRACE_SOURCE_OPTIONS, TRACE_MEMORY_OPTION, TRACE_THREADS_OPTION
 
 typedef struct trace_query {
     coffer_mlyze_stats_opts query;

@@ -28,12 +28,13 @@ static const cli_option options[] = {
     { "param", 'p', "GLOB", NULL, "records: only parameters whose name matches" },
     { "tokens", 't', "A..B", NULL, "records: only tokens A to B - 1" },
     { "sequence", 's', "ID", NULL, "records: only this sequence" },
-    { "real", 0, NULL, NULL, "records: values in real units, if the scan has a scale" },
+    { "raw", 0, NULL, NULL, "records: stored integers, even if the scan has a scale" },
+    { "real", 0, NULL, NULL, "records: real units or an error", "real units if the scan has a scale" },
     { "names", 0, NULL, NULL, "records: add the parameter's name and the sequence" },
     { 0 },
 };
 
-static const char *const record_options[] = { "param", "tokens", "sequence", "real", "names" };
+static const char *const record_options[] = { "param", "tokens", "sequence", "raw", "real", "names" };
 #define RECORD_OPTIONS (sizeof record_options / sizeof *record_options)
 
 static const char *const columns[] = { "token_idx", "param_id", "block_idx", "activation", "grad_norm" };

@@ -14,4 +14,7 @@ extern const cli_format_verb cli_mscan_replay;
 int mscan_with_scan(const cli_args *args, coffer_source *src,
                     int (*work)(const cli_args *args, const coffer_mscan *scan));
 
+/* How many parameters a pattern matches; NULL matches all. */
+size_t mscan_params_matching(const coffer_mscan *scan, const char *glob);
+
 #endif

@@ -10,11 +10,13 @@ typedef struct scan_heat {
     const coffer_mscan *scan;
     const coffer_mscan_grid *grid; /* in the units that are shown */
     coffer_mscan_rows rows;
-    const uint16_t *row_params; /* the parameter of each row; NULL = rows cover the grid's range evenly */
+    const uint16_t *row_keys; /* parameter or layer of each row; NULL = rows cover the grid's range evenly */
 } scan_heat;
 
 size_t scan_heat_longest_name(const coffer_mscan *scan); /* bytes, over all parameters */
-/* The first parameter or block of a row. */
+/* The name of a row of parameters or layers; "" when it has none. */
+const char *scan_heat_row_name(const scan_heat *heat, uint32_t row);
+/* The first parameter, layer or block of a row. */
 uint64_t scan_heat_row_key(const scan_heat *heat, uint32_t row);
 /* The columns may cover more tokens than there are: the last one that is there. */
 uint64_t scan_heat_last_token(const scan_heat *heat);

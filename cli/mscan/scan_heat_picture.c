@@ -33,10 +33,8 @@ static void draw_names(picture *canvas, picture_box plot, const scan_heat *heat)
     uint32_t stride = pitch >= LABEL_SPACING ? 1 : (uint32_t)ceil(LABEL_SPACING / pitch);
     for (uint32_t row = 0; row < heat->grid->height; row += stride) {
         char shown[LONGEST_NAME];
-        const char *name = coffer_mscan_param_name(heat->scan, (uint16_t)scan_heat_row_key(heat, row));
+        const char *name = scan_heat_row_name(heat, row);
         double y = plot.y + (row + 0.5) * pitch;
-        if (!name)
-            continue;
         picture_fit_text(shown, sizeof shown, canvas, &label_font, PICTURE_CUT_MIDDLE, name, plot.x - 20);
         picture_line(canvas, plot.x - 5, y, plot.x - 1, y, 1, tick_color);
         picture_text(canvas, plot.x - 9, y + 4, PICTURE_RIGHT, &label_font, shown);
@@ -85,9 +83,10 @@ static void draw_sequences(picture *canvas, picture_box plot, const scan_heat *h
 
 static void describe(char *out, size_t capacity, const scan_heat *heat)
 {
+    static const char *const rows[] = { "parameter", "block", "layer" };
     snprintf(out, capacity, "%s by %s and token · tokens %" PRIu64 "–%" PRIu64 " of %" PRIu64,
-             heat->map.title, heat->rows == COFFER_MSCAN_ROWS_PARAM ? "parameter" : "block",
-             heat->grid->token_begin, scan_heat_last_token(heat), coffer_mscan_total_tokens(heat->scan));
+             heat->map.title, rows[heat->rows], heat->grid->token_begin, scan_heat_last_token(heat),
+             coffer_mscan_total_tokens(heat->scan));
 }
 
 coffer_status scan_heat_draw_picture(const scan_heat *heat, const heat_layout *layout, const char *path,
@@ -104,7 +103,7 @@ coffer_status scan_heat_draw_picture(const scan_heat *heat, const heat_layout *l
         return status;
     draw_sequences(drawn.canvas, drawn.plot, heat);
     axis_draw_below(drawn.canvas, drawn.plot, (double)grid->token_begin, (double)grid->token_end, "token");
-    if (heat->rows == COFFER_MSCAN_ROWS_PARAM)
+    if (heat->rows != COFFER_MSCAN_ROWS_BLOCK)
         draw_names(drawn.canvas, drawn.plot, heat);
     else
         axis_draw_left(drawn.canvas, drawn.plot, (double)grid->row_begin, (double)grid->row_end, "block");

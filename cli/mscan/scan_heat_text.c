@@ -34,13 +34,12 @@ static void print_name(const char *name, unsigned columns, FILE *out)
 static void print_row_label(const heat_text *text, uint32_t row, FILE *out)
 {
     const scan_heat *heat = text->context;
-    uint64_t first = scan_heat_row_key(heat, row);
-    if (heat->rows == COFFER_MSCAN_ROWS_BLOCK) {
-        fprintf(out, "%*" PRIu64 " ", (int)text->label - 1, first);
-        return;
-    }
-    const char *name = coffer_mscan_param_name(heat->scan, (uint16_t)first);
-    print_name(name ? name : "", text->label, out);
+    if (heat->rows == COFFER_MSCAN_ROWS_BLOCK)
+        fprintf(out, "%*" PRIu64 " ", (int)text->label - 1, scan_heat_row_key(heat, row));
+    else if (heat->rows == COFFER_MSCAN_ROWS_LAYER)
+        fprintf(out, "%*s ", (int)text->label - 1, scan_heat_row_name(heat, row));
+    else
+        print_name(scan_heat_row_name(heat, row), text->label, out);
 }
 
 /* Numbers of the sequences above the column they begin in, as far as they do not touch. */
@@ -74,13 +73,17 @@ static void print_sequences(const scan_heat *heat, unsigned label, unsigned cell
 heat_text_size scan_heat_text_size(const coffer_mscan *scan, coffer_mscan_rows rows, FILE *out)
 {
     bool has_names = rows == COFFER_MSCAN_ROWS_PARAM;
-    return heat_text_size_of(has_names ? (unsigned)scan_heat_longest_name(scan) + 1 : 0, out);
+    heat_text_size size = heat_text_size_of(has_names ? (unsigned)scan_heat_longest_name(scan) + 1 : 0, out);
+    if (rows != COFFER_MSCAN_ROWS_BLOCK && term_has_color(out))
+        size.rows /= 2; /* a line of its own, and so a name, for each row */
+    return size;
 }
 
 void scan_heat_draw_text(const scan_heat *heat, FILE *out)
 {
     heat_text_size size = scan_heat_text_size(heat->scan, heat->rows, out);
     heat_text text = { .map = &heat->map, .label = size.label, .print_label = print_row_label };
+    text.every_row = heat->rows != COFFER_MSCAN_ROWS_BLOCK;
     text.cell = heat_cell_width(&heat->map, &size);
     text.context = heat;
     text.first = heat->grid->token_begin;

@@ -31,11 +31,20 @@ static void csv_key(coffer__buffer *line, const stats_view *view, uint64_t key)
         csv_text(line, sequence->source, sequence->source ? sequence->source_len : 0);
         return;
     }
+    if (view->by == COFFER_MSCAN_BY_LAYER) {
+        coffer__buffer_printf(line, "%s", coffer_mscan_layer_name(view->scan, (size_t)key));
+        return;
+    }
+    bool blocks = view->by == COFFER_MSCAN_BY_PARAM_BLOCK;
+    uint16_t block = (uint16_t)key;
+    key = blocks ? key >> 16 : key;
     coffer__buffer_printf(line, "%" PRIu64, key);
-    if (view->by == COFFER_MSCAN_BY_PARAM) {
+    if (blocks || view->by == COFFER_MSCAN_BY_PARAM) {
         const char *name = coffer_mscan_param_name(view->scan, (uint16_t)key);
         coffer__buffer_append(line, ",", 1);
         csv_text(line, name, name ? strlen(name) : 0);
+        if (blocks)
+            coffer__buffer_printf(line, ",%u", block);
     } else if (view->by == COFFER_MSCAN_BY_TOKEN) {
         const coffer_mscan_sequence *sequence = places_sequence_of(view->scan, key);
         if (sequence)
@@ -69,6 +78,10 @@ static const char *csv_key_header(coffer_mscan_by by)
         return "token,sequence_id,position";
     case COFFER_MSCAN_BY_SEQUENCE:
         return "sequence_id,source";
+    case COFFER_MSCAN_BY_PARAM_BLOCK:
+        return "param_id,name,block";
+    case COFFER_MSCAN_BY_LAYER:
+        return "layer";
     case COFFER_MSCAN_BY_ALL:
     default:
         return "all";

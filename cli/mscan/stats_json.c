@@ -21,6 +21,16 @@ static void json_key(coffer__json_writer *json, const stats_view *view, uint64_t
         coffer__json_key(json, "name");
         coffer__json_string(json, coffer_mscan_param_name(view->scan, (uint16_t)key));
         break;
+    case COFFER_MSCAN_BY_PARAM_BLOCK:
+        json_number(json, "param_id", key >> 16);
+        coffer__json_key(json, "name");
+        coffer__json_string(json, coffer_mscan_param_name(view->scan, (uint16_t)(key >> 16)));
+        json_number(json, "block", key & UINT16_MAX);
+        break;
+    case COFFER_MSCAN_BY_LAYER:
+        coffer__json_key(json, "layer");
+        coffer__json_string(json, coffer_mscan_layer_name(view->scan, (size_t)key));
+        break;
     case COFFER_MSCAN_BY_BLOCK:
         json_number(json, "block", key);
         break;
@@ -105,7 +115,8 @@ static void write_remarks(coffer__json_writer *json, const coffer_mscan *scan,
 bool stats_view_print_json(const stats_view *view, const stats_view *whole, const coffer_mscan_group *total,
                            const char *path, bool with_rows, unsigned indent, FILE *out)
 {
-    static const char *const by_names[] = { "all", "param", "block", "token", "sequence" };
+    static const char *const by_names[] = { "all",      "param",       "block", "token",
+                                            "sequence", "param,block", "layer" };
     coffer__buffer text = COFFER__BUFFER_INIT;
     coffer__json_writer json;
     coffer__json_writer_init(&json, &text, indent);

@@ -23,9 +23,11 @@ typedef struct stats_request {
 } stats_request;
 
 static const cli_option options[] = {
-    { "by", 0, "WHAT", "param|block|token|sequence", "one line for each", "param" },
-    { "metric", 'm', "NAME", "activation|grad_norm|sps|dsc",
-      "value to summarize; sps and dsc are differences of z-scores", "activation and grad_norm" },
+    { "by", 0, "WHAT", "param|block|token|sequence|param,block|layer",
+      "one line for each; block adds up the blocks with the same number of all selected parameters",
+      "param" },
+    { "metric", 'm', "NAME", "activation|grad_norm|sps|dsc", "value to summarize, see above",
+      "activation and grad_norm" },
     { "param", 'p', "GLOB", NULL, "only parameters whose name matches" },
     { "tokens", 't', "A..B", NULL, "only tokens A to B - 1" },
     { "sequence", 's', "ID", NULL, "only this sequence" },
@@ -136,6 +138,11 @@ static void print_remarks(const stats_view *view, const coffer_mscan_group *tota
                   : stats_remark_on_scores(text, view->scan, (coffer_mscan_metric)metric))
             fprintf(out, "%snote:%s %s\n", term_on(out, TERM_YELLOW), term_off(out), text);
     }
+    if (stats_view_mixes_blocks(view))
+        fprintf(out,
+                "%snote:%s a line adds up the blocks with one number of all parameters; --by param,block "
+                "keeps them apart\n",
+                term_on(out, TERM_YELLOW), term_off(out));
     const char *reason = total ? stats_view_raw_reason(view, view->columns[0]->metric) : NULL;
     if (reason)
         fprintf(out, "%sraw integers: %s%s\n", term_on(out, TERM_DIM), reason, term_off(out));
@@ -185,6 +192,7 @@ static int run_on(const stats_request *request, const coffer_mscan *scan)
     coffer_mscan_stats *stats = NULL;
     coffer_mscan_scores *scores = NULL;
     stats_view view = { .scan = scan, .by = request->query.by, .sequence = request->query.sequence };
+    view.one_param = mscan_params_matching(scan, request->query.param_glob) <= 1;
     coffer_mscan_stats_opts query = request->query;
     coffer_status status;
     term_progress bar;
@@ -229,6 +237,8 @@ const cli_format_verb cli_mscan_stats = {
     .examples =
         "  coffer stats scan.mscan                          # the whole scan, and the largest parameters\n"
         "  coffer stats scan.mscan --by param --top 10      # the ten with the largest mean activation\n"
+        "  coffer stats scan.mscan --by layer               # one line for each layer of the model\n"
+        "  coffer stats scan.mscan --by param,block --param '*.q_proj' --sort mean\n"
         "  coffer stats scan.mscan --by token -t 0..100 --csv > tokens.csv\n"
         "  coffer stats scan.mscan --metric sps --scope layer --by block\n"
         "  coffer stats scan.mscan --param '*.mlp.*' --json\n",

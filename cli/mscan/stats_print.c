@@ -25,21 +25,38 @@ static void add_key_columns(term_table *table, coffer_mscan_by by)
         term_table_column(table, "sequence", TERM_RIGHT);
         term_table_column(table, "source", TERM_LEFT);
         break;
+    case COFFER_MSCAN_BY_PARAM_BLOCK:
+        term_table_column(table, "parameter", TERM_LEFT);
+        term_table_column(table, "block", TERM_RIGHT);
+        break;
+    case COFFER_MSCAN_BY_LAYER:
+        term_table_column(table, "layer", TERM_RIGHT);
+        break;
     case COFFER_MSCAN_BY_ALL:
     default:
         break;
     }
 }
 
+static void add_param_cell(term_table *table, const stats_view *view, uint16_t param_id)
+{
+    const char *name = coffer_mscan_param_name(view->scan, param_id);
+    if (name)
+        term_table_cell(table, name);
+    else
+        term_table_cellf(table, "(no name: %u)", param_id);
+}
+
 static void add_key_cells(term_table *table, const stats_view *view, uint64_t key)
 {
     term_text number;
     if (view->by == COFFER_MSCAN_BY_PARAM) {
-        const char *name = coffer_mscan_param_name(view->scan, (uint16_t)key);
-        if (name)
-            term_table_cell(table, name);
-        else
-            term_table_cellf(table, "(no name: %" PRIu64 ")", key);
+        add_param_cell(table, view, (uint16_t)key);
+    } else if (view->by == COFFER_MSCAN_BY_PARAM_BLOCK) {
+        add_param_cell(table, view, (uint16_t)(key >> 16));
+        term_table_cellf(table, "%u", (unsigned)(key & UINT16_MAX));
+    } else if (view->by == COFFER_MSCAN_BY_LAYER) {
+        term_table_cell(table, coffer_mscan_layer_name(view->scan, (size_t)key));
     } else if (view->by == COFFER_MSCAN_BY_SEQUENCE) {
         const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(view->scan, (size_t)key);
         term_table_cellf(table, "%" PRIu64, sequence->sequence_id);

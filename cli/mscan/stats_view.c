@@ -1,6 +1,9 @@
 #include "stats_view.h"
+#include "term.h"
 
 #include "base/memory.h"
+#include "base/natural.h"
+#include "base/real.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -58,7 +61,9 @@ void stats_view_add_dsc(stats_view *view)
 static const coffer_mscan_quantization *scale_of(const stats_view *view, coffer_mscan_metric metric,
                                                  uint64_t key)
 {
-    bool one_param = view->by == COFFER_MSCAN_BY_PARAM;
+    bool by_blocks = view->by == COFFER_MSCAN_BY_PARAM_BLOCK;
+    bool one_param = view->by == COFFER_MSCAN_BY_PARAM || by_blocks;
+    uint16_t param_id = (uint16_t)(by_blocks ? key >> 16 : key);
     size_t sequence = view->sequence;
     if (view->by == COFFER_MSCAN_BY_SEQUENCE)
         sequence = (size_t)key;
@@ -79,7 +84,7 @@ static const coffer_mscan_quantization *scale_of(const stats_view *view, coffer_
     default:
         return NULL;
     }
-    return coffer_mscan_quantization_of(view->scan, metric, one_param ? (uint16_t)key : 0,
+    return coffer_mscan_quantization_of(view->scan, metric, one_param ? param_id : 0,
                                         sequence == COFFER_INDEX_NONE ? 0 : sequence);
 }
 
@@ -102,6 +107,13 @@ stats_view stats_view_of_total(const stats_view *view, bool raw)
         total.real[metric] = !raw && scale_of(&total, (coffer_mscan_metric)metric, 0);
     }
     return total;
+}
+
+bool stats_view_mixes_blocks(const stats_view *view)
+{
+    if (view->by != COFFER_MSCAN_BY_BLOCK || !view->stats)
+        return false;
+    return coffer_mscan_param_count(view->scan) > 1 && !view->one_param;
 }
 
 const char *stats_view_raw_reason(const stats_view *view, coffer_mscan_metric metric)
@@ -163,9 +175,11 @@ double stats_group_value(const stats_view *view, const coffer_mscan_group *group
     case STATS_STD:
         return fabs(scale) * coffer_mscan_stddev(group, metric);
     case STATS_MIN:
-        return offset + scale * (scale < 0 ? values->max : values->min);
+        return coffer__nearest_decimal(offset + scale * (scale < 0 ? values->max : values->min),
+                                       fabs(scale) * 1e-9);
     case STATS_MAX:
-        return offset + scale * (scale < 0 ? values->min : values->max);
+        return coffer__nearest_decimal(offset + scale * (scale < 0 ? values->min : values->max),
+                                       fabs(scale) * 1e-9);
     case STATS_ZEROS:
         return (double)values->zeros;
     case STATS_SATURATED:
@@ -212,7 +226,7 @@ static int compare_items(const void *a, const void *b)
     const sort_item *x = a, *y = b;
     if (x->value != y->value)
         return x->value > y->value ? -1 : 1;
-    int names = x->name && y->name ? strcmp(x->name, y->name) : 0;
+    int names = x->name && y->name ? coffer__natural_compare(x->name, y->name) : 0;
     if (names)
         return names;
     return x->row < y->row ? -1 : x->row > y->row;
@@ -235,6 +249,8 @@ static sort_item item_for(const stats_view *view, size_t row, const char *by, co
         item.value = (double)stats_view_count(view, row);
     else if (view->by == COFFER_MSCAN_BY_PARAM)
         item.name = coffer_mscan_param_name(view->scan, (uint16_t)stats_view_key(view, row));
+    else if (view->by == COFFER_MSCAN_BY_PARAM_BLOCK)
+        item.name = coffer_mscan_param_name(view->scan, (uint16_t)(stats_view_key(view, row) >> 16));
     if (isnan(item.value))
         item.value = -INFINITY;
     return item;
@@ -315,6 +331,6 @@ bool stats_remark_on_scores(stats_remark out, const coffer_mscan *scan, coffer_m
 
 void stats_flush(coffer__buffer *buffer, FILE *out)
 {
-    fwrite(buffer->data, 1, buffer->len, out);
+    term_put_safe(out, buffer->data, buffer->len);
     buffer->len = 0;
 }

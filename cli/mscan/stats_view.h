@@ -36,6 +36,7 @@ typedef struct stats_view {
     coffer_mscan_by by;
     const coffer_mscan_stats *stats;   /* one of these two */
     const coffer_mscan_scores *scores; /* is there */
+    bool one_param;                    /* only one parameter is selected */
     size_t sequence;                   /* the only one that is shown, or COFFER_INDEX_NONE */
     bool real[2];                      /* by metric: real units, not quantized integers */
     const stats_column *columns[STATS_MOST_COLUMNS];
@@ -52,6 +53,8 @@ void stats_view_add_dsc(stats_view *view);
 void stats_view_choose_units(stats_view *view, bool raw);
 /* The same selection as one group, with the units that hold for all of it. */
 stats_view stats_view_of_total(const stats_view *view, bool raw);
+/* Whether rows add up blocks of several parameters that have nothing in common but their number. */
+bool stats_view_mixes_blocks(const stats_view *view);
 /* Why a metric is shown raw, or NULL when it is not. */
 const char *stats_view_raw_reason(const stats_view *view, coffer_mscan_metric metric);
 

@@ -1,3 +1,4 @@
+#include "base/glob.h"
 #include "mscan_verbs.h"
 
 int mscan_with_scan(const cli_args *args, coffer_source *src,
@@ -10,4 +11,14 @@ int mscan_with_scan(const cli_args *args, coffer_source *src,
     int result = work(args, scan);
     coffer_mscan_close(scan);
     return result;
+}
+
+size_t mscan_params_matching(const coffer_mscan *scan, const char *glob)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < coffer_mscan_param_count(scan); i++) {
+        const coffer_mscan_param *param = coffer_mscan_param_at(scan, i);
+        count += !glob || coffer__glob_match(glob, param->name, param->name_len);
+    }
+    return count;
 }

@@ -192,10 +192,13 @@ static bool get_section(int *result, const get_job *job)
     uint8_t *bytes = NULL;
     size_t len;
     uint32_t type = coffer_mcf_section_by_name(job->name);
-    if (type == 0 || !job->src || coffer_mcf_open(&model, job->src, NULL, NULL))
+    if (!job->src || coffer_mcf_open(&model, job->src, NULL, NULL))
         return false;
-    bool found = coffer_mcf_find_section(model, type) != NULL;
-    if (found && !coffer_mcf_read_section(&bytes, &len, model, type, &err))
+    bool section = type != 0 && coffer_mcf_find_section(model, type);
+    coffer_status status = section ? coffer_mcf_read_section(&bytes, &len, model, type, &err)
+                                   : coffer_mcf_read_file(&bytes, &len, model, job->name, &err);
+    bool found = section || status != COFFER_E_MISSING;
+    if (found && !status)
         *result = cli_write_out(job->output, cli_has(job->args, "force"), bytes, len);
     else if (found)
         *result = cli_fail(job->path, &err, NULL);

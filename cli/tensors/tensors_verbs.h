@@ -7,6 +7,10 @@
 /* The kinds of files that contain tensors. */
 #define TENSORS_KINDS "mcf, safetensors, gguf, npz, npy"
 
+/* The kind of a model that cli_repair_model repairs, "safetensors" or "gguf"; NULL for other files. */
+const char *cli_repairable_model(const char *path);
+int cli_repair_model(const cli_args *args, const char *kind);
+
 extern const cli_format_verb cli_tensors_get;
 extern const cli_format_verb cli_tensors_stats;
 

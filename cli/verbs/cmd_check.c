@@ -31,6 +31,8 @@ static int print_as_json(const char *path, const char *kind, const coffer_report
     coffer_node_add_text(root, "file", path);
     coffer_node_add_text(root, "format", kind);
     coffer_node_add_bool(root, "ok", is_ok(report));
+    if (coffer_report_limits(report))
+        coffer_node_add_text(root, "not_verified", coffer_report_limits(report));
     cli_add_findings(root, report);
     int status = cli_print_json(stdout, root);
     coffer_node_free(root);
@@ -44,8 +46,10 @@ static void print_for_people(const char *path, const char *kind, const coffer_re
     term_print_text(stdout, path, strlen(path), 0);
     printf(": %s, ", kind ? kind : "format not recognized");
     cli_count_findings(count, report);
+    const char *limits = coffer_report_limits(report);
     if (ok)
-        printf("%sok%s%s%s\n", term_on(stdout, TERM_GREEN), term_off(stdout), *count ? ", " : "", count);
+        printf("%sok%s%s%s%s%s%s\n", term_on(stdout, TERM_GREEN), term_off(stdout), limits ? " (" : "",
+               limits ? limits : "", limits ? ")" : "", *count ? ", " : "", count);
     else
         printf("%s%s%s\n", term_on(stdout, TERM_RED), count, term_off(stdout));
     cli_print_findings(stdout, report);
@@ -143,6 +147,7 @@ static int run(const cli_args *args)
     run.limits.findings = (uint32_t)max;
     run.opts.threads = (uint32_t)threads;
     run.opts.full = cli_has(args, "full");
+    run.opts.decode = cli_has(args, "decode");
     if (run.original && !run.opts.full)
         return cli_usage(args, "--against reads every tensor: say --full too");
     if (run.original && cli_operand_count(args) > 1)
@@ -165,10 +170,11 @@ static const cli_option options[] = {
     { "full", 0, NULL, NULL, "verify payloads and checksums too, not only the structure" },
     { "against", 0, "ORIGINAL", NULL,
       "with --full: compare a quantized model with the model it was made from" },
+    { "decode", 0, NULL, NULL, "training sets: also decode every picture and sound" },
     { "strict", 0, NULL, NULL, "warnings count as findings in the exit status" },
     { "max", 'n', "N", NULL, "number of findings to report for each file", "1000" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
-    { "json", 0, NULL, NULL, "one line of JSON per file: file, format, ok, findings" },
+    { "json", 0, NULL, NULL, "one line of JSON per file: file, format, ok, not_verified, findings" },
     CLI_KEY_OPTION,
     { 0 },
 };
@@ -178,15 +184,20 @@ const cli_verb cli_verb_check = {
     .usage = "FILE…",
     .summary = "find what is wrong with a file",
     .group = CLI_GROUP_VERIFY,
-    .description = "Checks the structure of each file, and with --full every byte of it. A finding has a "
-                   "severity (error, warning, "
-                   "note), a code, the place in the file and a line that says what is wrong there.\n"
-                   "The exit status is 1 when a file has an error, and 3 when one could not be read.",
-    .examples = "  coffer check scan.mscan\n"
-                "  coffer check --full *.mscan              # every record, several files\n"
-                "  coffer check --json scan.mscan | jq .ok\n"
-                "  coffer check --full train.mldf           # lists damaged samples\n"
-                "  coffer check --full small.mcf --against model.safetensors\n",
+    .description =
+        "Checks the structure of each file, and with --full every byte of it. A finding has a "
+        "severity (error, warning, "
+        "note), a code, the place in the file and a line that says what is wrong there.\n"
+        "After \"ok\" it says what could not be verified: the payloads without --full, or those of a "
+        "format without checksums.\n"
+        "The exit status is 1 when a file has an error, and 3 when one could not be read.",
+    .examples =
+        "  coffer check scan.mscan\n"
+        "  coffer check --full *.mscan              # every record, several files\n"
+        "  coffer check --json scan.mscan | jq .ok\n"
+        "  coffer check --full train.mldf           # lists damaged samples\n"
+        "  coffer check --decode train.mldf         # names pictures and sounds that cannot be decoded\n"
+        "  coffer check --full small.mcf --against model.safetensors\n",
     .options = options,
     .min_operands = 1,
     .max_operands = SIZE_MAX,

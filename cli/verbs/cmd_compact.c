@@ -1,6 +1,8 @@
 /* Dropping what nothing refers to any more. */
 #include "verbs.h"
 
+#include "mcf/mcf_verbs.h"
+
 #include "term.h"
 
 #include <stdio.h>
@@ -62,13 +64,14 @@ static bool is_agreed(const cli_args *args, const char *path, uint64_t keep)
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static coffer_status compact(coffer_node *root, const char *path, const char *output, bool overwrite,
+static coffer_status compact(coffer_node *root, const char *path, const char *output, const cli_args *args,
                              uint64_t keep, coffer_error *err)
 {
     term_progress bar;
     coffer_progress progress = { sizeof progress, step, &bar };
     coffer_compact_opts opts = COFFER_COMPACT_OPTS_INIT;
-    opts.overwrite = overwrite;
+    opts.overwrite = cli_has(args, "force");
+    opts.allow_damaged = cli_choice(args, "damaged", 0) == 1;
     opts.keep = keep;
     opts.progress = &progress;
     term_progress_start(&bar, "compacting", NULL);
@@ -98,7 +101,7 @@ static int run(const cli_args *args)
     }
     coffer_status status = begin_report(&root, path, output, &err);
     if (status == COFFER_OK)
-        status = compact(root, path, output, cli_has(args, "force"), keep, &err);
+        status = compact(root, path, output, args, keep, &err);
     if (status == COFFER_OK)
         status = coffer_node_status(root, &err);
     int result = CLI_OK;
@@ -109,12 +112,14 @@ static int run(const cli_args *args)
     else
         print_for_people(output ? output : path, root);
     coffer_node_free(root);
-    return result;
+    return status ? result : cli_worse(result, cli_report_damage(output ? output : path));
 }
 
 static const cli_option options[] = {
     { "output", 'o', "OUT", NULL, "write to OUT and leave FILE unchanged" },
     { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
+    { "damaged", 0, "MODE", "stop|keep",
+      "data whose checksum is wrong: stop, or keep it and record the damage", "stop" },
     { "keep", 'k', "N", NULL, "number of states to keep of a file with a history (see 'coffer log')", "1" },
     { "yes", 'y', NULL, NULL, "delete older states without asking" },
     { "json", 0, NULL, NULL, "one JSON object: file, output, size_before, size_after, what was dropped" },

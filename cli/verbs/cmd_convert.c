@@ -23,13 +23,22 @@ static size_t collect_settings(coffer_setting *settings, const cli_args *args)
     return count;
 }
 
+/* Whether a file that an option names is the output too. */
+static bool names_input(const cli_args *args, const char *out)
+{
+    for (size_t i = 0; i < args->given_count; i++)
+        if (args->given[i].value && cli_same_file(args->given[i].value, out))
+            return true;
+    return false;
+}
+
 static uint64_t size_of(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* What the output does not keep as it was goes to standard error, since the output may be standard output. */
+/* Notes go to standard error, since the output may be standard output. */
 static int report(const cli_args *args, const char *in, const char *out, const coffer_report *notes)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -98,6 +107,8 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     bool about_key = status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED;
     if (err.system_error || about_key || (err.subject == COFFER_SUBJECT_OUTPUT && !about_arguments))
         hint = NULL;
+    else if (about_arguments && (err.subject == COFFER_SUBJECT_OTHER || names_input(args, out)))
+        hint = "name another output file";
     else if (status == COFFER_E_INVALID_ARGUMENT)
         hint = "'coffer convert --list KIND' shows the conversions of a kind and their options";
     else if (status == COFFER_E_NOT_RECOGNISED)
@@ -140,6 +151,7 @@ const cli_verb cli_verb_convert = {
     .name = "convert",
     .usage = "IN OUT",
     .summary = "convert a file to another format",
+    .writes = CLI_WRITES_LAST,
     .group = CLI_GROUP_CONVERT,
     .description =
         "What comes in is recognized by its content, text without a magic by its name; what goes out by the "

@@ -135,8 +135,10 @@ static int run(const cli_args *args)
     int status = open_both(&pair);
     if (!status) {
         const char *kind = coffer_file_kind(pair.file[0]);
-        bool alike = strcmp(kind, coffer_file_kind(pair.file[1])) == 0;
-        const cli_format_verb *row = alike ? cli_find_format_verb("diff", kind) : NULL;
+        const char *other = coffer_file_kind(pair.file[1]);
+        const cli_format_verb *row = cli_find_format_verb("diff", kind);
+        bool alike = strcmp(kind, other) == 0 || (row && row == cli_find_format_verb("diff", other));
+        row = alike ? row : NULL;
         if (alike)
             status = cli_check_row(args, row, kind);
         if (!status)

@@ -40,8 +40,11 @@ static int print_for_people(const file_info *info)
     term_text size;
     fputs(term_on(stdout, TERM_BOLD), stdout);
     term_print_text(stdout, info->path, strlen(info->path), 0);
-    printf("%s: %s, %s\n", term_off(stdout), coffer_file_title(info->file),
-           term_bytes(size, coffer_file_size(info->file)));
+    printf("%s: %s", term_off(stdout), coffer_file_title(info->file));
+    if (coffer_file_source(info->file) || coffer_file_tensors(info->file))
+        printf(", %s\n", term_bytes(size, coffer_file_size(info->file)));
+    else
+        putchar('\n'); /* a folder whose model cannot be read */
     /* The first line has file, format and size. */
     cli_print_nodes(stdout, coffer_node_next(coffer_node_find(info->root, "size")));
     coffer_source *src = coffer_file_source(info->file);

@@ -5,6 +5,7 @@
 #include "term.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Order ---- */
 
@@ -93,38 +94,132 @@ static int print_entries(const coffer_node *entries, const cli_args *args)
     return status;
 }
 
-static int list(const cli_args *args, const char *path, const coffer_file *file)
+/* Entries of several files in one list: each begins with the name of its file. */
+static void add_entries(coffer_node *all, const char *path, const coffer_node *entries)
+{
+    for (const coffer_node *entry = entries ? coffer_node_first(entries) : NULL; entry;
+         entry = coffer_node_next(entry)) {
+        coffer_node *copy = coffer_node_add_map(all, NULL);
+        coffer_node_add_text(copy, "file", path);
+        for (const coffer_node *cell = coffer_node_first(entry); cell; cell = coffer_node_next(cell))
+            coffer_node_add_copy(copy, coffer_node_get_name(cell), cell);
+    }
+}
+
+/* ---- Files and the pattern ---- */
+
+typedef struct ls_run {
+    const cli_args *args;
+    const char *pattern; /* NULL = every entry */
+    size_t files;
+    uint64_t found;   /* entries */
+    coffer_node *all; /* of several files, for programs; NULL = print each file's own */
+    coffer_node *all_entries;
+} ls_run;
+
+static bool is_file(const char *operand)
+{
+    return strcmp(operand, "-") == 0 || access(operand, F_OK) == 0;
+}
+
+/* An operand after the first that is not a file is the pattern. */
+static int find_pattern(ls_run *run)
+{
+    for (size_t i = 0; i < cli_operand_count(run->args); i++) {
+        const char *operand = cli_operand(run->args, i);
+        if (i == 0 || is_file(operand))
+            run->files++;
+        else if (run->pattern)
+            return cli_usage(run->args, "neither '%s' nor '%s' is a file; only one pattern can be given",
+                             run->pattern, operand);
+        else
+            run->pattern = operand;
+    }
+    return CLI_OK;
+}
+
+static int show(ls_run *run, const char *path, const coffer_node *entries)
+{
+    run->found += entries ? coffer_node_count(entries) : 0;
+    if (run->all) {
+        add_entries(run->all_entries, path, entries);
+        return CLI_OK;
+    }
+    if (run->files > 1) {
+        term_print_text(stdout, path, strlen(path), 0);
+        fputs(":\n", stdout);
+    }
+    return print_entries(entries, run->args);
+}
+
+static int list(ls_run *run, const char *path, const coffer_file *file)
 {
     coffer_list_opts opts = COFFER_LIST_OPTS_INIT;
     coffer_node *root = NULL;
     coffer_error err = COFFER_ERROR_INIT;
     int status;
-    opts.glob = cli_operand(args, 1);
-    opts.what = cli_value(args, "what");
+    opts.glob = run->pattern;
+    opts.what = cli_value(run->args, "what");
     if (coffer_node_new(&root, &err) != COFFER_OK || coffer_file_list(root, file, &opts, &err) != COFFER_OK ||
         coffer_node_status(root, &err) != COFFER_OK) {
         status = cli_fail(path, &err, NULL);
     } else {
-        status = sort_entries(args, root);
+        status = sort_entries(run->args, root);
         if (!status)
-            status = print_entries(coffer_node_find(root, "entries"), args);
+            status = show(run, path, coffer_node_find(root, "entries"));
     }
     coffer_node_free(root);
     return status;
 }
 
+static int list_files(ls_run *run)
+{
+    int status = CLI_OK;
+    bool first = true;
+    for (size_t i = 0; i < cli_operand_count(run->args); i++) {
+        const char *path = cli_operand(run->args, i);
+        coffer_file *file = NULL;
+        if (path == run->pattern)
+            continue;
+        if (!first && !run->all)
+            putchar('\n');
+        first = false;
+        int result = cli_file_open_known(&file, path);
+        if (!result)
+            result = list(run, path, file);
+        coffer_file_close(file);
+        status = cli_worse(status, result);
+    }
+    return status;
+}
+
+/* A script that looks for entries learns from the exit status whether there are any. */
+static int finish(const ls_run *run, int status)
+{
+    if (status || !run->pattern || run->found > 0)
+        return status;
+    cli_warn(run->files == 1 ? cli_operand(run->args, 0) : NULL, "nothing matches '%s'%s", run->pattern,
+             strpbrk(run->pattern, "*?[") ? "" : ", and no file has this name");
+    return CLI_FINDINGS;
+}
+
 static int run(const cli_args *args)
 {
-    const char *path = cli_operand(args, 0);
-    coffer_file *file = NULL;
-    if (cli_check_output(args))
+    ls_run job = { .args = args };
+    coffer_error err = COFFER_ERROR_INIT;
+    if (cli_check_output(args) || find_pattern(&job))
         return CLI_USAGE;
-    int status = cli_file_open_known(&file, path);
-    if (status)
-        return status;
-    status = list(args, path, file);
-    coffer_file_close(file);
-    return status;
+    bool for_programs = cli_has(args, "json") || cli_has(args, "csv");
+    if (job.files > 1 && for_programs) {
+        if (coffer_node_new(&job.all, &err) != COFFER_OK)
+            return cli_fail(NULL, &err, NULL);
+        job.all_entries = coffer_node_add_list(job.all, "entries");
+    }
+    int status = list_files(&job);
+    if (job.all)
+        status = cli_worse(status, print_entries(job.all_entries, args));
+    coffer_node_free(job.all);
+    return finish(&job, status);
 }
 
 /* "which list; mcf: tensors (default), sections; mscan: …" */
@@ -146,7 +241,7 @@ static cli_option options[] = {
     { "sort", 0, "COLUMN", NULL, "sort by a column, sizes with the largest first", "the order of the file" },
     { "reverse", 'r', NULL, NULL, "with --sort: reverse the order" },
     CLI_CSV_OPTION,
-    { "json", 0, NULL, NULL, "one JSON object per line" },
+    { "json", 0, NULL, NULL, "one JSON object per line; with \"file\" first when there are several files" },
     { 0 },
 };
 
@@ -159,12 +254,14 @@ static const cli_option *make_options(void)
 
 const cli_verb cli_verb_ls = {
     .name = "ls",
-    .usage = "FILE [PATTERN]",
+    .usage = "FILE… [PATTERN]",
     .summary = "list the entries of a file",
     .group = CLI_GROUP_LOOK,
-    .description =
-        "Lists what the file is made of, one entry a line. PATTERN chooses by name: * ? and [a-z], where * "
-        "also crosses dots and slashes. Quote it, or the shell will take it for file names.",
+    .description = "Lists what the files are made of, one entry a line. PATTERN, an argument that is not a "
+                   "file, chooses by "
+                   "name: * ? and [a-z], where * also crosses dots and slashes. Quote it, or the shell will "
+                   "take it for file "
+                   "names. The exit status is 1 when nothing matches it.",
     .examples =
         "  coffer ls scan.mscan\n"
         "  coffer ls scan.mscan '*.mlp.*' --what params   # parameters by name\n"
@@ -172,6 +269,6 @@ const cli_verb cli_verb_ls = {
         "  coffer ls folder/                              # those of a Hugging Face folder\n",
     .make_options = make_options,
     .min_operands = 1,
-    .max_operands = 2,
+    .max_operands = SIZE_MAX,
     .run = run,
 };

@@ -1,6 +1,8 @@
 /* Tensors in fewer bits. */
 #include "verbs.h"
 
+#include "mcf/mcf_verbs.h"
+
 #include "base/fail.h"
 #include "base/memory.h"
 #include "term.h"
@@ -115,6 +117,7 @@ static int parse(quantize_job *job)
     opts->align = alignments[cli_choice(args, "align", 0)];
     opts->no_dedup = cli_has(args, "no-dedup");
     opts->no_checksums = cli_has(args, "no-checksums");
+    opts->allow_damaged = cli_choice(args, "damaged", 0) == 1;
     opts->overwrite = cli_has(args, "force");
     opts->model_name = cli_value(args, "name");
     opts->threads = (uint32_t)threads;
@@ -217,7 +220,7 @@ static int work(quantize_job *job)
     else
         print_for_people(job, root);
     coffer_node_free(root);
-    return result;
+    return status || job->opts.dry_run ? result : cli_worse(result, cli_report_damage(job->output));
 }
 
 static int run(const cli_args *args)
@@ -259,6 +262,8 @@ static const cli_option options[] = {
     { "align", 0, "SIZE", "64|4K|2M", "alignment of tensors in bytes", "64" },
     { "no-dedup", 0, NULL, NULL, "store equal tensors again instead of sharing them" },
     { "no-checksums", 0, NULL, NULL, "write no checksums for 'check --full'" },
+    { "damaged", 0, "MODE", "stop|keep",
+      "tensors whose checksum is wrong: stop, or keep them and record the damage in OUT", "stop" },
     { "name", 0, "NAME", NULL, "name of the model", "that of the folder or file" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "force", 'f', NULL, NULL, "overwrite an existing OUT" },
@@ -273,6 +278,7 @@ const cli_verb cli_verb_quantize = {
     .name = "quantize",
     .usage = "IN [OUT]",
     .summary = "store the weights of a model in 2 to 8 bits",
+    .writes = CLI_WRITES_LAST,
     .group = CLI_GROUP_CONVERT,
     .description =
         "Writes IN, a folder or file of tensors, as an MCF file in which two-dimensional float tensors have "

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "findings.h"
 #include "key.h"
+#include "tensors/tensors_verbs.h"
 #include "term.h"
 
 #include <string.h>
@@ -94,9 +95,6 @@ static int choose_output(repair_job *job)
     const char *given = cli_value(job->args, "output");
     if (!given && strcmp(job->path, "-") == 0)
         return cli_usage(job->args, "standard input needs -o OUT");
-    if (given && cli_same_file(given, job->path))
-        return cli_usage(job->args, "%s is the input itself; --in-place replaces it and keeps the original",
-                         given);
     job->output = given ? coffer__strdup(given) : repaired_name(job->path);
     return job->output ? CLI_OK : fail_no_memory(job->path);
 }
@@ -180,8 +178,9 @@ static int repair_from(repair_job *job, coffer_source *src)
         status = write_repaired(job, src);
     if (!status && !job->in_place)
         status = check_result(job);
-    if (!status && job->left && coffer_report_total(job->left, COFFER_ERROR) > 0)
-        status = CLI_FINDINGS;
+    if (!status && ((job->left && coffer_report_total(job->left, COFFER_ERROR) > 0) ||
+                    (job->to == 0 && needs_repair(job->done))))
+        status = CLI_FINDINGS; /* something was lost, or could not be verified */
     return status;
 }
 
@@ -349,6 +348,9 @@ static int run(const cli_args *args)
         return CLI_USAGE;
     if (job.in_place && output)
         return cli_usage(args, "--in-place and -o exclude each other");
+    const char *model = cli_repairable_model(job.path);
+    if (model)
+        return cli_repair_model(args, model);
     int status = open_copy(&job);
     if (!status)
         status = repair(&job);
@@ -383,15 +385,18 @@ const cli_verb cli_verb_repair = {
                    "file is left alone unless --in-place is given, and even then it is kept under another "
                    "name. A file that is "
                    "only halfway through an interrupted update is rolled back where it is. Of a recording "
-                   "that was killed, the parts it left become the file.\n"
-                   "The exit status is 0 when the result is clean, 1 when errors are left in it, 3 when "
+                   "that was killed, the parts it left become the file. Of a safetensors or GGUF file, or a "
+                   "folder with a model, the complete tensors are saved and the lost ones named.\n"
+                   "The exit status is 0 when nothing was lost, 1 when something was lost or could not be "
+                   "verified, 3 when "
                    "nothing could be saved.",
     .examples = "  coffer repair scan.mscan                   # writes scan.repaired.mscan\n"
                 "  coffer repair scan.mscan --in-place        # keeps scan.mscan.orig\n"
                 "  coffer repair scan.mscan -o saved.mscan --keep-tail\n"
                 "  coffer repair train.mldf --from backup.mldf   # damaged samples come from the copy\n"
                 "  coffer repair m.pycauset --to 3 --in-place # undoes what came after generation 3\n"
-                "  coffer repair run.mlyze.part               # makes run.mlyze of what was recorded\n",
+                "  coffer repair run.mlyze.part               # makes run.mlyze of what was recorded\n"
+                "  coffer repair model.gguf                   # complete tensors of a broken download\n",
     .options = options,
     .min_operands = 1,
     .max_operands = 1,

@@ -10,11 +10,12 @@ COFFER_BEGIN_DECLS
 typedef enum coffer_dataset_kind {
     COFFER_DATASET_AUTO = 0,   /* detected */
     COFFER_DATASET_IMAGES,     /* a folder of pictures; the names of folders inside are the classes */
-    COFFER_DATASET_AUDIO,      /* the same with WAV and FLAC files */
+    COFFER_DATASET_AUDIO,      /* the same with sounds */
     COFFER_DATASET_TEXT,       /* the same with text files */
     COFFER_DATASET_ARRAYS,     /* the same with .npy files; for one .npy file, a sample per row */
     COFFER_DATASET_WEBDATASET, /* tar shards: members with the same stem form a sample */
-    COFFER_DATASET_MANIFEST    /* a JSONL or CSV file; values that name files are replaced by their content */
+    COFFER_DATASET_MANIFEST,   /* a JSONL or CSV file; values that name files are replaced by their content */
+    COFFER_DATASET_VIDEO       /* a folder of videos, which are stored byte for byte */
 } coffer_dataset_kind;
 
 typedef struct coffer_mldf_pack_opts {
@@ -31,25 +32,61 @@ typedef struct coffer_mldf_pack_opts {
     bool encrypt;          /* with write->key */
     const coffer_mldf_writer_opts *write; /* NULL = defaults */
     const coffer_progress *progress;
+    bool strict;        /* fail instead of leaving a file out or storing less than is in it */
+    bool decode;        /* decode every picture and sound, so that damage inside is found */
+    bool store_damaged; /* store pictures that are incomplete or cannot be decoded; otherwise they are errors
+                         */
+    bool follow_links;  /* pack what symbolic links in a folder lead to */
+    const char *const *exclude; /* globs: files of a folder to leave out, by name or by path */
+    size_t exclude_count;
+    const char *root;   /* folder that the paths of a manifest are relative to; NULL = its own folder */
+    const char *labels; /* a text column of a manifest whose values get numbers, in a field "label" */
 } coffer_mldf_pack_opts;
 
 #define COFFER_MLDF_PACK_OPTS_INIT                                                                      \
     {                                                                                                   \
         sizeof(coffer_mldf_pack_opts), COFFER_DATASET_AUTO, 0, 0, false, false, false, false, false, 0, \
-            false, NULL, NULL                                                                           \
+            false, NULL, NULL, false, false, false, false, NULL, 0, NULL, NULL                          \
     }
 
 COFFER_API void coffer_mldf_pack_opts_init(coffer_mldf_pack_opts *out, uint32_t struct_size);
 
 /* Packs inputs (folders, shards, manifests; all of one kind) into a set. The samples are sorted by name,
  * independent of the number of threads. An interrupted pack leaves OUT.mldf.partial files that `resume`
- * continues. `out` gets "samples", "fields", "classes", "skipped", "resumed" and "size" (bytes of the file),
- * and "kept_as_text", the name of a manifest field that lists files of which some are missing or of different
- * types, if there is one; when one sample made it fail, only "failed", the name of that sample. Paths that
- * lead outside the input folder, links and devices are COFFER_E_UNSAFE_PATH. */
+ * continues.
+ *
+ * Every file of a folder, member of a shard and line of a manifest is packed or named. `out` gets
+ *   "samples", "fields", "classes", "resumed", "size" (bytes of the file),
+ *   "unit" ("files", "members", "lines"), "found", "packed" and "skipped": found = packed + skipped,
+ *   "complete", false when something was skipped that the options did not ask to skip, or stored in part,
+ *   "left_out", a list with the "sample", "code" and "text" of everything skipped, also before a resume,
+ *   "notes", a list with the "text" and "count" of what was stored in another form than it was found in,
+ *   "kept_as_text", the name of a manifest field that lists files of which some are missing or of different
+ *   types, if there is one.
+ * When one sample made it fail, "failed" is the name of that sample. Paths that lead outside the input
+ * folder, links and devices are COFFER_E_UNSAFE_PATH. */
 COFFER_API_STATUS coffer_mldf_pack(coffer_node *out, const char *const *inputs, size_t input_count,
                                    const char *out_path, const coffer_mldf_pack_opts *opts,
                                    coffer_error *err);
+
+typedef struct coffer_mldf_decode_opts {
+    uint32_t struct_size;
+    uint32_t threads; /* 0 = one per core */
+    const coffer_limits *limits;
+    const coffer_progress *progress; /* counts samples */
+} coffer_mldf_decode_opts;
+
+#define COFFER_MLDF_DECODE_OPTS_INIT                   \
+    {                                                  \
+        sizeof(coffer_mldf_decode_opts), 0, NULL, NULL \
+    }
+
+COFFER_API void coffer_mldf_decode_opts_init(coffer_mldf_decode_opts *out, uint32_t struct_size);
+
+/* Decodes every picture and sound of a set. Each that cannot be decoded is a finding COFFER_E_UNDECODABLE
+ * with its sample and field; what no installed codec can decode is counted in one note. */
+COFFER_API_STATUS coffer_mldf_check_decode(coffer_report *out, const coffer_mldf *set,
+                                           const coffer_mldf_decode_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

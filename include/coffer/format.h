@@ -53,6 +53,26 @@ COFFER_API const char *coffer_format_part_suffix_at(const coffer_format *format,
 COFFER_API_STATUS coffer_identify(const coffer_format **out, coffer_source *src, coffer_error *err);
 COFFER_API_STATUS coffer_identify_path(const coffer_format **out, const char *path, coffer_error *err);
 
+/* The version of a file, and the newest one that this library knows. */
+typedef struct coffer_format_version {
+    uint32_t struct_size;
+    bool has_minor; /* false: one number, `major` */
+    bool is_newer;  /* the file is read as far as it is understood; warn the user */
+    uint32_t major, minor;
+    uint32_t newest_major, newest_minor;
+} coffer_format_version;
+
+#define COFFER_FORMAT_VERSION_INIT                      \
+    {                                                   \
+        sizeof(coffer_format_version), 0, 0, 0, 0, 0, 0 \
+    }
+COFFER_API void coffer_format_version_init(coffer_format_version *version, uint32_t struct_size);
+
+/* Reads the version of a file of a format; zeros for a format whose readers accept only one version. Reads
+ * the first bytes only. out->struct_size must be set. */
+COFFER_API_STATUS coffer_format_get_version(coffer_format_version *out, const coffer_format *format,
+                                            coffer_source *src, coffer_error *err);
+
 typedef struct coffer_check_opts {
     uint32_t struct_size;
     bool full;        /* check payloads and checksums too, not only the structure */
@@ -60,11 +80,12 @@ typedef struct coffer_check_opts {
     const coffer_limits *limits;
     const coffer_progress *progress;
     const uint8_t *key; /* 32 bytes: with `full`, encrypted payloads are decrypted and checked; NULL = not */
+    bool decode;        /* coffer_file_check: decode the pictures and sounds of a training set */
 } coffer_check_opts;
 
-#define COFFER_CHECK_OPTS_INIT                                \
-    {                                                         \
-        sizeof(coffer_check_opts), false, 0, NULL, NULL, NULL \
+#define COFFER_CHECK_OPTS_INIT                                       \
+    {                                                                \
+        sizeof(coffer_check_opts), false, 0, NULL, NULL, NULL, false \
     }
 
 typedef struct coffer_describe_opts {
@@ -186,12 +207,13 @@ typedef struct coffer_compact_opts {
     bool overwrite; /* replace out_path if it exists; else COFFER_E_EXISTS */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    bool allow_damaged; /* copy data whose checksum is wrong, and record that; else COFFER_E_BAD_CHECKSUM */
     uint64_t keep; /* number of states to keep, of formats with a history; 0 = the newest only */
 } coffer_compact_opts;
 
 #define COFFER_COMPACT_OPTS_INIT                          \
     {                                                     \
-        sizeof(coffer_compact_opts), false, NULL, NULL, 0 \
+        sizeof(coffer_compact_opts), false, NULL, NULL, false, 0 \
     }
 
 COFFER_API void coffer_compact_opts_init(coffer_compact_opts *opts, uint32_t struct_size);

@@ -23,8 +23,11 @@ typedef enum coffer_mcf_section_type {
     COFFER_MCF_TOKENIZER_CONFIG = 0x0103,
     COFFER_MCF_VOCAB = 0x0104,
     COFFER_MCF_MERGES = 0x0105,
-    COFFER_MCF_CHECKSUMS = 0x434B0001, /* Coffer extension: a checksum per MiB of the payload area */
-    COFFER_MCF_QUALITY = 0x434B0002    /* Coffer extension: quantization error of each tensor */
+    COFFER_MCF_CHECKSUMS = 0x434B0001,      /* Coffer extension: checksums of every byte of the file */
+    COFFER_MCF_QUALITY = 0x434B0002,        /* Coffer extension: quantization error of each tensor */
+    COFFER_MCF_DIRECTORY_COPY = 0x434B0003, /* Coffer extension: header and directory, near the front */
+    COFFER_MCF_DAMAGE = 0x434B0004,         /* Coffer extension: bytes that are known to be damaged */
+    COFFER_MCF_FILES = 0x434B0005           /* Coffer extension: other files of the model's folder */
 } coffer_mcf_section_type;
 
 /* "TensorIndex", "config.json"; NULL for a type that the format does not name. */
@@ -48,18 +51,21 @@ typedef struct coffer_mcf coffer_mcf;
 
 typedef struct coffer_mcf_open_opts {
     uint32_t struct_size;
-    /* Verify the checksum of every chunk that a read touches; COFFER_E_MISSING at open when the file has no
-     * checksums. */
+    /* Require checksums: COFFER_E_MISSING at open when the file has none, or stale ones. Without it, reads are
+     * verified whenever the file has checksums. */
     bool verify;
     /* Open the intact part of a damaged file: sections outside of the file are left out; tensors outside of
      * it are listed, and reading them fails. */
     bool lenient;
     const coffer_limits *limits;
+    /* Return payloads whose checksum is wrong instead of failing with COFFER_E_BAD_CHECKSUM. Header, directory,
+     * index and sections are verified all the same. */
+    bool allow_damaged;
 } coffer_mcf_open_opts;
 
-#define COFFER_MCF_OPEN_OPTS_INIT                        \
-    {                                                    \
-        sizeof(coffer_mcf_open_opts), false, false, NULL \
+#define COFFER_MCF_OPEN_OPTS_INIT                               \
+    {                                                           \
+        sizeof(coffer_mcf_open_opts), false, false, NULL, false \
     }
 
 COFFER_API void coffer_mcf_open_opts_init(coffer_mcf_open_opts *out, uint32_t struct_size);
@@ -81,7 +87,8 @@ typedef struct coffer_mcf_tensor {
     uint64_t offset, size; /* of the payload in the file */
 } coffer_mcf_tensor;
 
-/* Opens a model for reading.
+/* Opens a model for reading. Everything that is read is verified when the file has checksums, a MiB at a time
+ * and once; COFFER_E_BAD_CHECKSUM names the tensors.
  * src : borrowed, must outlive the handle.     opts : NULL for defaults.
  * out : owned by the caller, free with coffer_mcf_close(); untouched on failure.
  * Reads the header, directory and index, no payload. O(tensors).
@@ -117,15 +124,20 @@ typedef struct coffer_mcf_work_opts {
     uint32_t struct_size;
     uint32_t threads; /* 0 = one per core */
     const coffer_progress *progress;
+    bool allow_damaged; /* coffer_mcf_editor_set_checksums: record damage instead of failing */
 } coffer_mcf_work_opts;
 
-#define COFFER_MCF_WORK_OPTS_INIT             \
-    {                                         \
-        sizeof(coffer_mcf_work_opts), 0, NULL \
+#define COFFER_MCF_WORK_OPTS_INIT                    \
+    {                                                \
+        sizeof(coffer_mcf_work_opts), 0, NULL, false \
     }
 
 COFFER_API void coffer_mcf_work_opts_init(coffer_mcf_work_opts *out, uint32_t struct_size);
 
+/* Verifies payload bytes [begin, begin + len) of a tensor, for callers that read them by themselves. COFFER_OK
+ * when the file has no checksums. */
+COFFER_API_STATUS coffer_mcf_verify(const coffer_mcf *model, size_t tensor, uint64_t begin, uint64_t len,
+                                    coffer_error *err);
 /* Reads payload bytes [begin, begin + len) of a tensor. */
 COFFER_API_STATUS coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor, uint64_t begin,
                                   size_t len, coffer_error *err);
@@ -182,6 +194,68 @@ COFFER_API void coffer_mcf_quality_init(coffer_mcf_quality *out, uint32_t struct
 
 /* The QuantQuality record of a tensor, borrowed from the handle; NULL when it has none. */
 COFFER_API const coffer_mcf_quality *coffer_mcf_quality_at(const coffer_mcf *model, size_t tensor);
+
+/* ---- Damage ---- */
+
+typedef enum coffer_mcf_damage_reason {
+    COFFER_MCF_DAMAGE_CHECKSUM = 1,  /* the bytes do not have the checksum `expected` */
+    COFFER_MCF_DAMAGE_UNVERIFIED = 2 /* the bytes were saved from a damaged file and could not be verified */
+} coffer_mcf_damage_reason;
+
+/* Bytes that were known to be damaged when the file was written. */
+typedef struct coffer_mcf_damage {
+    uint32_t struct_size;
+    uint32_t section;  /* type of the section; 0 = a tensor */
+    const char *name;  /* of the tensor or section, NUL-terminated */
+    size_t name_len;
+    coffer_mcf_damage_reason reason;
+    uint64_t begin, size; /* in the payload or section */
+    uint32_t expected;    /* CRC-32 before the damage; COFFER_MCF_DAMAGE_CHECKSUM only */
+    uint32_t found;       /* CRC-32 of the damaged bytes */
+} coffer_mcf_damage;
+
+#define COFFER_MCF_DAMAGE_INIT                                                           \
+    {                                                                                    \
+        sizeof(coffer_mcf_damage), 0, NULL, 0, COFFER_MCF_DAMAGE_UNVERIFIED, 0, 0, 0, 0 \
+    }
+
+COFFER_API void coffer_mcf_damage_init(coffer_mcf_damage *out, uint32_t struct_size);
+
+/* The damage that the file records. `coffer_mcf_read` of such bytes fails with COFFER_E_BAD_CHECKSUM, unless
+ * the file was opened with allow_damaged. */
+COFFER_API size_t coffer_mcf_damage_count(const coffer_mcf *model);
+COFFER_API const coffer_mcf_damage *coffer_mcf_damage_at(const coffer_mcf *model, size_t index);
+/* Finds the damaged ranges of a tensor: those that the file records, and pieces with a wrong checksum. Reads
+ * the payload. out : coffer_free; its names belong to the handle. NULL and a count of 0 when it is intact. */
+COFFER_API_STATUS coffer_mcf_tensor_damage(coffer_mcf_damage **out, size_t *count, const coffer_mcf *model,
+                                           size_t tensor, coffer_error *err);
+
+/* ---- Other files of the model's folder ---- */
+
+typedef enum coffer_mcf_file_kind {
+    COFFER_MCF_FILE_WHOLE = 0, /* the bytes of the file */
+    /* Everything before the tensors of a safetensors file; the tensors are in the model under their names. */
+    COFFER_MCF_FILE_SAFETENSORS_HEAD = 1
+} coffer_mcf_file_kind;
+
+/* Belongs to the handle; may get members at its end. */
+typedef struct coffer_mcf_file {
+    const char *name; /* relative path with "/", NUL-terminated, UTF-8; it cannot lead out of a folder */
+    uint64_t size;
+    coffer_mcf_file_kind kind;
+} coffer_mcf_file;
+
+/* Sorted by name. The files that are sections of their own (config.json, tokenizer.json …) are not in this
+ * list, unless their bytes differ from the section. Decoded on first use. */
+COFFER_API_STATUS coffer_mcf_get_files(const coffer_mcf_file **out, size_t *count, const coffer_mcf *model,
+                                       coffer_error *err);
+/* Reads a file of that list into new memory (coffer_free) and adds a NUL. COFFER_E_MISSING for an unknown
+ * name. */
+COFFER_API_STATUS coffer_mcf_read_file(uint8_t **out, size_t *len, const coffer_mcf *model, const char *name,
+                                       coffer_error *err);
+/* True for a name that a model may store: a relative path without empty, "." or ".." parts, backslashes,
+ * colons and control characters, valid UTF-8, at most 1024 bytes. */
+COFFER_API bool coffer_mcf_file_name_is_safe(const char *name);
 
 /* ---- ModelInfo ---- */
 
@@ -285,11 +359,17 @@ COFFER_API_STATUS coffer_mcf_writer_create(coffer_mcf_writer **out, const char *
                                            const coffer_mcf_writer_opts *opts, coffer_error *err);
 /* Adds a section. Sections added after the first tensor stay in memory until commit. COFFER_E_DUPLICATE for a
  * type that was added before; the types that the writer creates itself (TensorIndex, TensorData, QuantInfo,
- * ModelInfo, Checksums, QuantQuality) are refused. */
+ * ModelInfo, Checksums, QuantQuality, DirectoryCopy, Damage) are refused. */
 COFFER_API_STATUS coffer_mcf_writer_add_section(coffer_mcf_writer *writer, uint32_t type, uint32_t version,
                                                 const void *bytes, size_t len, coffer_error *err);
 COFFER_API_STATUS coffer_mcf_writer_set_model_info(coffer_mcf_writer *writer,
                                                    const coffer_mcf_model_info *info, coffer_error *err);
+
+/* Adds a file of the model's folder. Call it before the first tensor. COFFER_E_UNSAFE_PATH for a name that is
+ * not safe, COFFER_E_DUPLICATE for one that was added before. */
+COFFER_API_STATUS coffer_mcf_writer_add_file(coffer_mcf_writer *writer, const char *name,
+                                             coffer_mcf_file_kind kind, const void *bytes, size_t len,
+                                             coffer_error *err);
 
 /* Reserves room for the index before the payloads: all complete tensors of a partial download can then be
  * recovered. Call it before the first tensor. An index that needs more room is written after the payloads. */
@@ -333,6 +413,11 @@ COFFER_API_STATUS coffer_mcf_writer_set_clip(coffer_mcf_writer *writer, float mi
 /* Sets the quantization error of the tensor that is being written. */
 COFFER_API_STATUS coffer_mcf_writer_set_quality(coffer_mcf_writer *writer, const coffer_mcf_quality *quality,
                                                 coffer_error *err);
+/* Records damage of the file that is being written: `check` reports it until the bytes are replaced. Names
+ * tensors and sections of the new file; what is not in it at commit is ignored. `found` is computed, and a
+ * `size` past the end means the rest. */
+COFFER_API_STATUS coffer_mcf_writer_add_damage(coffer_mcf_writer *writer, const coffer_mcf_damage *damage,
+                                               coffer_error *err);
 COFFER_API_STATUS coffer_mcf_writer_end_tensor(coffer_mcf_writer *writer, coffer_error *err);
 /* Frees the writer, also on failure; then no new file exists and an old one is unchanged. */
 COFFER_API_STATUS coffer_mcf_writer_commit(coffer_mcf_writer *writer, coffer_error *err);
@@ -371,7 +456,12 @@ COFFER_API_STATUS coffer_mcf_editor_remove_section(coffer_mcf_editor *editor, ui
 COFFER_API_STATUS coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const char *field,
                                                    const char *text, coffer_mcf_kv_type type,
                                                    coffer_error *err);
-/* Adds or recomputes the Checksums section; reads every payload. opts : NULL for defaults. */
+/* Adds, replaces or, with bytes == NULL, removes a file of the model's folder. A name of a section (config.json)
+ * is refused: use coffer_mcf_editor_set_section. */
+COFFER_API_STATUS coffer_mcf_editor_set_file(coffer_mcf_editor *editor, const char *name, const void *bytes,
+                                             size_t len, coffer_error *err);
+/* Adds or recomputes the Checksums section; reads every payload. Existing checksums are verified first:
+ * COFFER_E_BAD_CHECKSUM when one is wrong. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const coffer_mcf_work_opts *opts,
                                                   coffer_error *err);
 /* Writes nothing when the changes equal the existing content. An editor commits once. */

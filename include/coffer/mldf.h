@@ -67,7 +67,10 @@ typedef enum coffer_mldf_audio_codec {
     COFFER_MLDF_CODEC_PCM = 0,
     COFFER_MLDF_CODEC_FLAC = 1,
     COFFER_MLDF_CODEC_AAC = 2,
-    COFFER_MLDF_CODEC_MP3 = 3
+    COFFER_MLDF_CODEC_MP3 = 3,
+    COFFER_MLDF_CODEC_VORBIS = 4, /* from here on ours: docs/formats/mldf.md */
+    COFFER_MLDF_CODEC_OPUS = 5,
+    COFFER_MLDF_CODEC_FILE = 6 /* a complete file whose own header says what it is */
 } coffer_mldf_audio_codec;
 
 typedef enum coffer_mldf_text_encoding {
@@ -267,6 +270,31 @@ COFFER_API_STATUS coffer_mldf_read_column(void *out, const coffer_mldf *set, siz
 COFFER_API_STATUS coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf *set, size_t field,
                                            uint64_t first, uint64_t count, coffer_error *err);
 
+/* What a repair could not verify, or lost. The file keeps these marks, and check reports them, until the
+ * values are replaced or the samples deleted. */
+typedef enum coffer_mldf_mark_kind {
+    COFFER_MLDF_MARK_UNVERIFIED = 1, /* nothing says that the bytes are those that were written */
+    COFFER_MLDF_MARK_LOST = 2        /* the value is absent because it was damaged */
+} coffer_mldf_mark_kind;
+
+typedef struct coffer_mldf_mark {
+    uint32_t struct_size;
+    uint64_t first, count; /* samples */
+    size_t field;          /* COFFER_INDEX_NONE = the whole row */
+    coffer_mldf_mark_kind kind;
+} coffer_mldf_mark;
+
+#define COFFER_MLDF_MARK_INIT                                                    \
+    {                                                                            \
+        sizeof(coffer_mldf_mark), 0, 0, COFFER_INDEX_NONE, COFFER_MLDF_MARK_LOST \
+    }
+
+COFFER_API void coffer_mldf_mark_init(coffer_mldf_mark *out, uint32_t struct_size);
+COFFER_API uint64_t coffer_mldf_mark_count(const coffer_mldf *set);
+/* COFFER_E_OUT_OF_BOUNDS for an index that does not exist. */
+COFFER_API_STATUS coffer_mldf_mark_at(coffer_mldf_mark *out, const coffer_mldf *set, uint64_t index,
+                                      coffer_error *err);
+
 /* ---- Batches ---- */
 
 /* The memory that receives the values of one field. Scalars: 8 bytes each, contiguous. Payloads: with a
@@ -397,6 +425,31 @@ COFFER_API uint64_t coffer_mldf_samples_per_page(const coffer_mldf *set);
  * changes nothing; after a failed write every further call returns that error. */
 typedef struct coffer_mldf_writer coffer_mldf_writer;
 
+/* What a sample was made of: an interrupted pack must not keep it when the file has changed since. */
+typedef struct coffer_mldf_origin {
+    uint32_t struct_size;
+    uint64_t size;    /* bytes of the file, or of all files of the sample */
+    int64_t time;     /* of the last change, in nanoseconds */
+    uint64_t hash[2]; /* of the bytes; 0 = not known */
+} coffer_mldf_origin;
+
+#define COFFER_MLDF_ORIGIN_INIT           \
+    {                                     \
+        sizeof(coffer_mldf_origin), 0, 0, \
+        {                                 \
+            0, 0                          \
+        }                                 \
+    }
+
+COFFER_API void coffer_mldf_origin_init(coffer_mldf_origin *out, uint32_t struct_size);
+
+/* Called by coffer_mldf_writer_resume for each sample in the files of the interrupted writer, in order. mark
+ * : as set by coffer_mldf_writer_set_mark. *same = false: this sample and all after it have to be written
+ * again.
+ */
+typedef coffer_status (*coffer_mldf_resume_check)(bool *same, void *context, uint64_t mark,
+                                                  const coffer_mldf_origin *origin, coffer_error *err);
+
 typedef struct coffer_mldf_writer_opts {
     uint32_t struct_size;
     uint32_t page_size;         /* a power of two >= 4096; 0 = 2 MiB */
@@ -411,11 +464,15 @@ typedef struct coffer_mldf_writer_opts {
     bool resumable;              /* see coffer_mldf_writer_resume */
     const char *resume_tag;      /* identifies the input; resuming with another tag is refused; copied */
     bool borrow; /* do not copy the bytes of values: they stay valid until flush, commit or discard */
+    coffer_mldf_resume_check resume_check; /* NULL = samples of the interrupted writer are kept unseen */
+    void *resume_context;
+    bool no_partial; /* coffer_mldf_pack: nothing is left to resume when it fails or is interrupted */
 } coffer_mldf_writer_opts;
 
-#define COFFER_MLDF_WRITER_OPTS_INIT                                                                     \
-    {                                                                                                    \
-        sizeof(coffer_mldf_writer_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL, false \
+#define COFFER_MLDF_WRITER_OPTS_INIT                                                                      \
+    {                                                                                                     \
+        sizeof(coffer_mldf_writer_opts), 0, 0, false, false, 0, NULL, 0, false, NULL, false, NULL, false, \
+            NULL, NULL, false                                                                             \
     }
 
 COFFER_API void coffer_mldf_writer_opts_init(coffer_mldf_writer_opts *out, uint32_t struct_size);
@@ -441,6 +498,10 @@ COFFER_API_STATUS coffer_mldf_writer_resume(coffer_mldf_writer **out, const char
  * set. */
 COFFER_API void coffer_mldf_writer_set_mark(coffer_mldf_writer *writer, uint64_t mark);
 COFFER_API uint64_t coffer_mldf_writer_mark(const coffer_mldf_writer *writer);
+/* Stores with the current sample what it is made of, for opts.resume_check. Does nothing when the writer is
+ * not resumable. */
+COFFER_API_STATUS coffer_mldf_writer_set_origin(coffer_mldf_writer *writer, const coffer_mldf_origin *origin,
+                                                coffer_error *err);
 /* Removes the files that an interrupted resumable writer of `path` left. COFFER_OK also without such files.
  */
 COFFER_API_STATUS coffer_mldf_writer_drop_partial(const char *path, coffer_error *err);

@@ -31,6 +31,14 @@ typedef enum coffer_mlyze_type {
 
 typedef struct coffer_mlyze coffer_mlyze;
 
+/* The order in which the metadata of a file lists the frames of a stack. The functions of this header always
+ * give and take the innermost frame first. */
+typedef enum coffer_mlyze_order {
+    COFFER_MLYZE_ORDER_AUTO = 0,
+    COFFER_MLYZE_ORDER_OUTERMOST_FIRST = 1,
+    COFFER_MLYZE_ORDER_INNERMOST_FIRST = 2
+} coffer_mlyze_order;
+
 typedef struct coffer_mlyze_open_opts {
     uint32_t struct_size;
     /* The index file to load, and to write after the index had to be built; failing to write it is not an
@@ -38,11 +46,13 @@ typedef struct coffer_mlyze_open_opts {
      * memory when it is needed. */
     const char *index_path;
     const coffer_limits *limits;
+    coffer_mlyze_order stack_order; /* for files that do not say it; AUTO = as described at
+                                     * coffer_mlyze_stack_order */
 } coffer_mlyze_open_opts;
 
-#define COFFER_MLYZE_OPEN_OPTS_INIT                \
-    {                                              \
-        sizeof(coffer_mlyze_open_opts), NULL, NULL \
+#define COFFER_MLYZE_OPEN_OPTS_INIT                                         \
+    {                                                                       \
+        sizeof(coffer_mlyze_open_opts), NULL, NULL, COFFER_MLYZE_ORDER_AUTO \
     }
 COFFER_API void coffer_mlyze_open_opts_init(coffer_mlyze_open_opts *opts, uint32_t struct_size);
 
@@ -55,6 +65,57 @@ COFFER_API_STATUS coffer_mlyze_open(coffer_mlyze **out, coffer_source *src,
 COFFER_API_STATUS coffer_mlyze_open_path(coffer_mlyze **out, const char *path,
                                          const coffer_mlyze_open_opts *opts, coffer_error *err);
 COFFER_API void coffer_mlyze_close(coffer_mlyze *trace);
+
+/* ---- Recordings and profiles of other programs ---- */
+
+typedef struct coffer_mlyze_profile_opts {
+    uint32_t struct_size;
+    const char *kind; /* "heaptrack", "massif", "dhat", "pprof" or "collapsed"; NULL = by content and name */
+    bool partial;     /* read a truncated recording as far as it goes */
+    bool merge;       /* a profile of more than max_events: let each event represent several blocks; bytes
+                       * stay exact, counts do not. Otherwise COFFER_E_LIMIT */
+    uint64_t max_events;
+    coffer_mlyze_order stack_order; /* of a trace; see coffer_mlyze_open_opts */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_mlyze_profile_opts;
+
+#define COFFER_MLYZE_MAX_EVENTS (UINT64_C(1) << 22)
+#define COFFER_MLYZE_PROFILE_OPTS_INIT                                                  \
+    {                                                                                   \
+        sizeof(coffer_mlyze_profile_opts), NULL, false, false, COFFER_MLYZE_MAX_EVENTS, \
+            COFFER_MLYZE_ORDER_AUTO, NULL, NULL                                         \
+    }
+COFFER_API void coffer_mlyze_profile_opts_init(coffer_mlyze_profile_opts *opts, uint32_t struct_size);
+
+/* Opens a recording or profile of another program, also one compressed with gzip or zstd, as a trace that
+ * every function of this header reads. It is converted into a temporary file in $TMPDIR or /tmp, which
+ * disappears with the handle. src : borrowed during the call. A trace (also compressed) is opened too.
+ * Profiles have sums instead of events: their events are made up to match, and coffer_mlyze_source_of says
+ * which answers come from the profile. */
+COFFER_API_STATUS coffer_mlyze_open_profile(coffer_mlyze **out, coffer_source *src,
+                                            const coffer_mlyze_profile_opts *opts, coffer_error *err);
+
+/* The file of another program that a trace was made of, as its metadata says it. */
+typedef struct coffer_mlyze_source_info {
+    uint32_t struct_size;
+    const char *format;        /* "massif"; NULL = the trace was not made of one */
+    bool synthetic;            /* the events are made up to match the sums of a profile */
+    const char *time_unit;     /* "instructions", "bytes"; NULL = times are microseconds */
+    bool has_total;            /* the profile knows all allocations */
+    bool has_peak;             /* it knows what was live at the peak */
+    bool has_leaks;            /* it knows what was never freed */
+    bool has_order;            /* it knows single events: lifetimes, temporaries, growth */
+    uint64_t blocks_per_event; /* over 1: events represent several blocks, at most so many on average */
+} coffer_mlyze_source_info;
+
+#define COFFER_MLYZE_SOURCE_INFO_INIT                                                      \
+    {                                                                                      \
+        sizeof(coffer_mlyze_source_info), NULL, false, NULL, false, false, false, false, 1 \
+    }
+COFFER_API void coffer_mlyze_source_info_init(coffer_mlyze_source_info *info, uint32_t struct_size);
+COFFER_API_STATUS coffer_mlyze_source_of(coffer_mlyze_source_info *out, const coffer_mlyze *trace,
+                                         coffer_error *err);
 
 COFFER_API uint32_t coffer_mlyze_version(const coffer_mlyze *trace);
 COFFER_API uint32_t coffer_mlyze_flags(const coffer_mlyze *trace);
@@ -78,13 +139,18 @@ typedef struct coffer_mlyze_frame {
     uint64_t file_id, line, func_id;
 } coffer_mlyze_frame;
 
+/* The order of frames in the file: what its key "stack_order" says; else outermost first, except in
+ * compressed files of Coffer 0.1, which wrote the innermost frame first. *known (may be NULL) is false for a
+ * plain file that Coffer 0.1 may have written: nothing in it tells. */
+COFFER_API coffer_mlyze_order coffer_mlyze_stack_order(const coffer_mlyze *trace, bool *known);
 COFFER_API size_t coffer_mlyze_stack_count(const coffer_mlyze *trace);
 /* COFFER_MLYZE_NO_STACK past the end. */
 #define COFFER_MLYZE_NO_STACK UINT64_MAX
 COFFER_API uint64_t coffer_mlyze_stack_id(const coffer_mlyze *trace, size_t index);
 /* Index of the stack with that id, or COFFER_INDEX_NONE. O(1). */
 COFFER_API size_t coffer_mlyze_find_stack(const coffer_mlyze *trace, uint64_t id);
-/* The frames of a stack, innermost first; NULL and *depth 0 past the end. Borrowed. */
+/* The frames of a stack, innermost first whatever the order in the file; NULL and *depth 0 past the end.
+ * Borrowed. */
 COFFER_API const coffer_mlyze_frame *coffer_mlyze_frames(size_t *depth, const coffer_mlyze *trace,
                                                          size_t index);
 /* Writes the name of a frame as text: "grab", or with `place` "grab (grow.c:9)". A function without a name is
@@ -164,12 +230,19 @@ COFFER_API_STATUS coffer_mlyze_block_of_time(size_t *out, const coffer_mlyze *tr
  * it)". Everything before that offset is readable. */
 COFFER_API_STATUS coffer_mlyze_damage(const coffer_mlyze *trace, coffer_error *err);
 
+/* The damaged blocks that calls with this handle have skipped so far, and the number of events in them. Zero
+ * after a pass over the whole trace means that every block was read. */
+COFFER_API void coffer_mlyze_lost(uint64_t *blocks, uint64_t *events, const coffer_mlyze *trace);
+/* COFFER_OK, or an error that says what an earlier repair of this file lost or could not verify. */
+COFFER_API_STATUS coffer_mlyze_repaired(const coffer_mlyze *trace, coffer_error *err);
+
 /* The index: how much was live at the start of each block. Loaded from index_path, or built by one pass over
  * the events. */
 typedef struct coffer_mlyze_index_entry {
     uint64_t offset, first_event, time;
     uint64_t live_bytes, live_allocs; /* before the block's first event */
     uint64_t high_bytes;              /* high-water mark inside the block */
+    uint64_t high_allocs;             /* most allocations live inside it */
 } coffer_mlyze_index_entry;
 
 typedef struct coffer_mlyze_index_opts {
@@ -261,6 +334,7 @@ typedef struct coffer_mlyze_totals {
     uint64_t temporary_allocs, temporary_bytes;
     uint64_t collected_objects, collected_bytes, peak_rss_bytes;
     uint64_t lost_events; /* in damaged blocks that were skipped */
+    uint64_t lost_blocks;
 } coffer_mlyze_totals;
 
 /* The allocations of one stack. stack : index, or COFFER_INDEX_NONE for an id that the metadata does not list
@@ -476,6 +550,7 @@ typedef struct coffer_mlyze_point {
     uint64_t high_bytes;              /* highest inside it */
     uint64_t events;
     uint64_t allocs, allocated_bytes; /* 0 when the timeline is not exact */
+    uint64_t high_allocs;             /* most blocks live inside it */
 } coffer_mlyze_point;
 
 /* Live memory over time, in points of equal width. */

@@ -95,6 +95,14 @@ COFFER_API const char *coffer_mscan_param_name(const coffer_mscan *scan, uint16_
 /* The metadata as stored in the file: UTF-8 JSON without the trailing spaces. Borrowed. */
 COFFER_API const char *coffer_mscan_metadata(const coffer_mscan *scan, size_t *len);
 
+/* The layers of the model, from the names of the parameters: "embed" (embed_tokens), then by number (the
+ * first number after "layers." or between two dots), "norm" (model.norm), "head" (lm_head), and last "other"
+ * for parameters that do not say. */
+COFFER_API size_t coffer_mscan_layer_count(const coffer_mscan *scan);
+/* Borrowed from the handle; NULL past the end. */
+COFFER_API const char *coffer_mscan_layer_name(const coffer_mscan *scan, size_t index);
+COFFER_API size_t coffer_mscan_layer_of_param(const coffer_mscan *scan, uint16_t param_id); /* index */
+
 /* How raw u16 values become real ones: value = offset + scale × raw. */
 typedef struct coffer_mscan_quantization {
     uint32_t struct_size;
@@ -190,7 +198,9 @@ typedef enum coffer_mscan_by {
     COFFER_MSCAN_BY_PARAM,
     COFFER_MSCAN_BY_BLOCK,
     COFFER_MSCAN_BY_TOKEN,
-    COFFER_MSCAN_BY_SEQUENCE
+    COFFER_MSCAN_BY_SEQUENCE,
+    COFFER_MSCAN_BY_PARAM_BLOCK, /* the blocks of each parameter: key = param_id << 16 | block_idx */
+    COFFER_MSCAN_BY_LAYER        /* key = index of coffer_mscan_layer_name */
 } coffer_mscan_by;
 
 /* Exact integer sums, so the result does not depend on threads or order. */
@@ -203,7 +213,7 @@ typedef struct coffer_mscan_column {
 } coffer_mscan_column;
 
 typedef struct coffer_mscan_group {
-    uint64_t key; /* param_id, block_idx, token or sequence index; 0 for BY_ALL */
+    uint64_t key; /* param_id, block_idx, token, sequence index …: see coffer_mscan_by; 0 for BY_ALL */
     uint64_t count;
     coffer_mscan_column column[2]; /* by coffer_mscan_metric */
 } coffer_mscan_group;
@@ -275,9 +285,15 @@ COFFER_API void coffer_mscan_scores_free(coffer_mscan_scores *scores);
 COFFER_API size_t coffer_mscan_scores_count(const coffer_mscan_scores *scores);
 COFFER_API const coffer_mscan_score *coffer_mscan_scores_at(const coffer_mscan_scores *scores, size_t index);
 
-/* ---- Heat map: a grid of mean values, blocks or parameters down, tokens across ---- */
+/* ---- Heat map: a grid of mean values, layers, parameters or blocks down, tokens across ---- */
 
-typedef enum coffer_mscan_rows { COFFER_MSCAN_ROWS_PARAM = 0, COFFER_MSCAN_ROWS_BLOCK = 1 } coffer_mscan_rows;
+/* Rows of blocks have the blocks with the same number of all selected parameters together: choose one
+ * parameter with param_glob to see its blocks. */
+typedef enum coffer_mscan_rows {
+    COFFER_MSCAN_ROWS_PARAM = 0,
+    COFFER_MSCAN_ROWS_BLOCK = 1,
+    COFFER_MSCAN_ROWS_LAYER = 2 /* by index of coffer_mscan_layer_name */
+} coffer_mscan_rows;
 
 typedef struct coffer_mscan_grid_opts {
     uint32_t struct_size;

@@ -17,8 +17,8 @@ COFFER_BEGIN_DECLS
 /* The type for the tensors whose name matches. */
 typedef struct coffer_mcf_quantize_rule {
     uint32_t struct_size;
-    /* A quantized type for two-dimensional float tensors; F16 or BF16 for floats of any shape;
-     * COFFER_DTYPE_NONE keeps them unchanged. */
+    /* A quantized type for two-dimensional float tensors; F16 or BF16 for floats of any shape, but without a
+     * glob not for tensors of one dimension; COFFER_DTYPE_NONE keeps them unchanged. */
     coffer_dtype dtype;
     const char *glob; /* NULL = all */
 } coffer_mcf_quantize_rule;
@@ -55,12 +55,13 @@ typedef struct coffer_mcf_quantize_opts {
     uint32_t threads;       /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    bool allow_damaged; /* as in coffer_mcf_pack_opts */
 } coffer_mcf_quantize_opts;
 
 #define COFFER_MCF_QUANTIZE_OPTS_INIT                                                                      \
     {                                                                                                      \
         sizeof(coffer_mcf_quantize_opts), NULL, 0, NULL, NULL, 0, 0, COFFER_QUANT_FIT, false, false, NULL, \
-            0.0, false, 0.0, false, 0, false, false, false, NULL, 0, NULL, NULL                            \
+            0.0, false, 0.0, false, 0, false, false, false, NULL, 0, NULL, NULL, false                     \
     }
 
 COFFER_API void coffer_mcf_quantize_opts_init(coffer_mcf_quantize_opts *out, uint32_t struct_size);

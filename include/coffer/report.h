@@ -27,6 +27,10 @@ COFFER_API const coffer_finding *coffer_report_at(const coffer_report *report,
 /* Number of findings of this severity, kept or not. */
 COFFER_API uint64_t coffer_report_total(const coffer_report *report, coffer_severity severity);
 
+/* The part that a check could not verify, for people: "no checksums in this format", "structure only;
+ * --full verifies 3.1 GiB". NULL when it verified everything. */
+COFFER_API const char *coffer_report_limits(const coffer_report *report);
+
 /* "note", "warning", "error". */
 COFFER_API const char *coffer_severity_name(coffer_severity severity);
 

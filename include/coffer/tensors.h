@@ -19,11 +19,12 @@ typedef struct coffer_tensors_open_opts {
     uint32_t struct_size;
     const coffer_limits *limits;
     coffer_access access; /* for files that are opened by path */
+    bool allow_damaged;   /* read payloads whose checksum is wrong instead of COFFER_E_BAD_CHECKSUM */
 } coffer_tensors_open_opts;
 
-#define COFFER_TENSORS_OPEN_OPTS_INIT                              \
-    {                                                              \
-        sizeof(coffer_tensors_open_opts), NULL, COFFER_ACCESS_AUTO \
+#define COFFER_TENSORS_OPEN_OPTS_INIT                                     \
+    {                                                                     \
+        sizeof(coffer_tensors_open_opts), NULL, COFFER_ACCESS_AUTO, false \
     }
 
 COFFER_API void coffer_tensors_open_opts_init(coffer_tensors_open_opts *out, uint32_t struct_size);
@@ -80,9 +81,22 @@ COFFER_API_STATUS coffer_tensors_list(coffer_node *out, const coffer_tensors *se
 COFFER_API_STATUS coffer_tensors_check(coffer_report *out, const coffer_tensors *set,
                                        const coffer_check_opts *opts, coffer_error *err);
 
+/* Saves the complete tensors of a damaged safetensors or GGUF file to out_path, which appears complete or not
+ * at all. Of a folder or an index, the tensors of all shards go into one safetensors file. `out` gets an
+ * error for each lost tensor; the new file lists them too, and coffer_tensors_check reports them. opts : NULL
+ * for defaults; keep_tail, to_generation, copy and key are not used. COFFER_E_UNSUPPORTED for other kinds of
+ * files; an error when no tensor is complete. */
+COFFER_API_STATUS coffer_tensors_repair(coffer_report *out, const char *path, const char *out_path,
+                                        const coffer_repair_opts *opts, coffer_error *err);
+
 /* Reads payload bytes [begin, begin + len). */
 COFFER_API_STATUS coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor, uint64_t begin,
                                       size_t len, coffer_error *err);
+/* The payload itself where the file stores it plainly and is mapped or in memory, else NULL. Call
+ * coffer_tensors_intact after use. */
+COFFER_API const uint8_t *coffer_tensors_view(const coffer_tensors *set, size_t tensor);
+/* COFFER_E_CHANGED when one of the files was truncated while it was mapped: views may have shown zeros. */
+COFFER_API_STATUS coffer_tensors_intact(const coffer_tensors *set, coffer_error *err);
 /* Reads elements [first, first + count) as `dtype` (F32, F64, F16, BF16 …); quantized ones are decoded. The
  * range of a quantized tensor must consist of whole rows. */
 COFFER_API_STATUS coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer_tensors *set,
@@ -145,7 +159,8 @@ typedef struct coffer_tensors_diff_opts {
 
 COFFER_API void coffer_tensors_diff_opts_init(coffer_tensors_diff_opts *out, uint32_t struct_size);
 
-/* Compares the names, shapes, types, metadata and values of two sets. Adds "equal" and the differences to
+/* Compares the names, shapes, types, metadata and values of two sets, and the files of two models: those in a
+ * folder or an MCF file next to the tensors, JSON key by key. Adds "equal" and the differences to
  * `out`, for each tensor max_abs, rmse, snr_db and cosine. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_tensors_diff(coffer_node *out, const coffer_tensors *a, const coffer_tensors *b,
                                       const coffer_tensors_diff_opts *opts, coffer_error *err);
@@ -154,7 +169,7 @@ COFFER_API_STATUS coffer_tensors_diff(coffer_node *out, const coffer_tensors *a,
 
 typedef struct coffer_mcf_pack_opts {
     uint32_t struct_size;
-    coffer_dtype cast; /* F16 or BF16: convert float tensors of other types; COFFER_DTYPE_NONE = keep */
+    coffer_dtype cast; /* F16, BF16, F32: convert float tensors of other types; COFFER_DTYPE_NONE = keep */
     const char *const *include, *const *exclude; /* globs on tensor names */
     size_t include_count, exclude_count;
     uint32_t align; /* as in coffer_mcf_writer_opts */
@@ -164,20 +179,52 @@ typedef struct coffer_mcf_pack_opts {
     uint32_t threads;       /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    /* Copy tensors of an MCF file whose checksum is wrong, and record the damage in the output; otherwise
+     * COFFER_E_BAD_CHECKSUM. */
+    bool allow_damaged;
+    /* Leave out the files of a folder that are not sections of their own, and the headers of safetensors
+     * files: the folder cannot be restored then. */
+    bool no_files;
+    uint64_t max_file_bytes; /* larger files of a folder are left out; 0 = 64 MiB */
+    /* NULL, or a map that gets "files": found, packed, and left_out, a list of name, size and reason. */
+    coffer_node *report;
+    coffer_report *notes; /* gets what was decoded or converted; NULL = not wanted */
 } coffer_mcf_pack_opts;
 
 #define COFFER_MCF_PACK_OPTS_INIT                                                                           \
     {                                                                                                       \
         sizeof(coffer_mcf_pack_opts), COFFER_DTYPE_NONE, NULL, NULL, 0, 0, 0, false, false, false, NULL, 0, \
-            NULL, NULL                                                                                      \
+            NULL, NULL, false, false, 0, NULL, NULL                                                         \
     }
 
 COFFER_API void coffer_mcf_pack_opts_init(coffer_mcf_pack_opts *out, uint32_t struct_size);
 
-/* Packs folders and files into one MCF file: tensors, config, tokenizer, ModelInfo. opts : NULL for
- * defaults. */
+/* Packs folders and files into one MCF file: tensors, ModelInfo, config, tokenizer and the other files of a
+ * folder. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_mcf_pack(const char *out_path, const char *const *inputs, size_t input_count,
                                   const coffer_mcf_pack_opts *opts, coffer_error *err);
+
+typedef struct coffer_mcf_unpack_opts {
+    uint32_t struct_size;
+    bool overwrite; /* replace files that exist instead of failing with COFFER_E_EXISTS */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_mcf_unpack_opts;
+
+#define COFFER_MCF_UNPACK_OPTS_INIT                       \
+    {                                                     \
+        sizeof(coffer_mcf_unpack_opts), false, NULL, NULL \
+    }
+
+COFFER_API void coffer_mcf_unpack_opts_init(coffer_mcf_unpack_opts *out, uint32_t struct_size);
+
+/* Restores the folder that a model was packed from. Weights are restored byte for byte when the model has
+ * their safetensors headers and unconverted tensors; otherwise they are written as model.safetensors.
+ * out : may be NULL; gets "files", a list of name, size, exact (bool) and reason (why a file is not exact), and
+ *       "exact", the number of exact ones.
+ * folder : created when it does not exist. opts : NULL for defaults. */
+COFFER_API_STATUS coffer_mcf_unpack(coffer_node *out, const char *folder, const char *path,
+                                    const coffer_mcf_unpack_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -2,6 +2,7 @@
 
 #include "base/json_duplicates.h"
 #include "base/json_error.h"
+#include "base/real.h"
 
 extern "C" {
 #include "base/fail.h"
@@ -30,6 +31,9 @@ namespace
  * have a second word; a string's payload is the place of its length in the string buffer, where its text
  * follows, and then a NUL; the first word's payload is the number of words. */
 constexpr uint64_t payload_mask = (UINT64_C(1) << 56) - 1;
+
+/* On big-endian machines simdjson mixes up the digits of long fractions. */
+constexpr bool misreads_fractions = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 
 struct walk {
     const uint64_t *tape;
@@ -213,6 +217,42 @@ simdjson::error_code parse_padded(simdjson::dom::parser *parser, const input &in
     return code;
 }
 
+bool is_plain_scalar(const coffer__json_value &value)
+{
+    return value.kind != COFFER__JSON_STRING && value.kind != COFFER__JSON_ARRAY &&
+           value.kind != COFFER__JSON_OBJECT;
+}
+
+/* The next number, true, false or null at or after `at`, which is not inside a string. */
+size_t next_plain_scalar(const input &in, size_t at)
+{
+    for (; at < in.len; at++) {
+        if (in.text[at] != '"' && !std::strchr("{}[],: \t\r\n", in.text[at]))
+            return at;
+        if (in.text[at] == '"')
+            for (at++; in.text[at] != '"'; at++)
+                at += in.text[at] == '\\';
+    }
+    return at;
+}
+
+/* Reads the numbers with a fraction again, without simdjson. The text is valid JSON. */
+void reread_reals(const walk &w, const input &in)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < w.count; i++) {
+        if (!is_plain_scalar(w.values[i]))
+            continue;
+        at = next_plain_scalar(in, at);
+        size_t end = at;
+        while (end < in.len && !std::strchr("]}, \t\r\n", in.text[end]))
+            end++;
+        if (w.values[i].kind == COFFER__JSON_F64)
+            coffer__parse_f64(&w.values[i].as.f64, in.text + at, end - at);
+        at = end;
+    }
+}
+
 coffer_status build(coffer__json *json, simdjson::dom::parser *parser, const input &in, coffer_error *err)
 {
     walk w;
@@ -239,6 +279,8 @@ coffer_status build(coffer__json *json, simdjson::dom::parser *parser, const inp
         coffer__free(w.values);
         return status;
     }
+    if (misreads_fractions)
+        reread_reals(w, in);
     void *fitted = coffer__realloc(w.values, w.count * sizeof *w.values);
     json->values = fitted ? static_cast<coffer__json_value *>(fitted) : w.values;
     json->strings = parser->doc.string_buf.release();
@@ -250,9 +292,9 @@ coffer_status build(coffer__json *json, simdjson::dom::parser *parser, const inp
 coffer_status parse(simdjson::dom::parser *parser, odd_numbers *odd, const input &in, coffer_error *err)
 {
     simdjson::error_code code = parse_padded(parser, in, *odd);
-    if (code != simdjson::SUCCESS && code != simdjson::MEMALLOC &&
-        coffer__json_odd_numbers(&odd->items, &odd->count, in.text, in.len, in.max_depth, in.python) ==
-            COFFER_OK)
+    const bool doubtful = code == simdjson::SUCCESS ? misreads_fractions : code != simdjson::MEMALLOC;
+    if (doubtful && coffer__json_odd_numbers(&odd->items, &odd->count, in.text, in.len, in.max_depth,
+                                             in.python) == COFFER_OK)
         code = parse_padded(parser, in, *odd);
     return code == simdjson::SUCCESS ? COFFER_OK : fail_syntax(in, code, err);
 }

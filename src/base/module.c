@@ -2,8 +2,11 @@
 
 #include "base/buffer.h"
 #include "base/fail.h"
+#include "base/helper.h"
+#include "base/memory.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <link.h>
@@ -20,6 +23,8 @@
     extern const coffer__module *const coffer_module_##name __attribute__((weak, visibility("hidden")))
 LINKED(jpeg);
 LINKED(png);
+LINKED(webp);
+LINKED(tiff);
 LINKED(sound);
 LINKED(hdf5);
 LINKED(draw);
@@ -35,16 +40,27 @@ typedef struct module_slot {
 static module_slot slots[COFFER__MODULE_COUNT] = {
     [COFFER__MODULE_JPEG] = { "jpeg", "JPEG", "libjpeg-turbo", &coffer_module_jpeg, NULL },
     [COFFER__MODULE_PNG] = { "png", "PNG", "libpng", &coffer_module_png, NULL },
-    [COFFER__MODULE_SOUND] = { "sound", "WAV and FLAC", "libsndfile", &coffer_module_sound, NULL },
+    [COFFER__MODULE_WEBP] = { "webp", "WebP", "libwebp", &coffer_module_webp, NULL },
+    [COFFER__MODULE_TIFF] = { "tiff", "TIFF", "libtiff", &coffer_module_tiff, NULL },
+    [COFFER__MODULE_SOUND] = { "sound", "sound", "libsndfile", &coffer_module_sound, NULL },
     [COFFER__MODULE_HDF5] = { "hdf5", "HDF5", "libhdf5", &coffer_module_hdf5, NULL },
     [COFFER__MODULE_DRAW] = { "draw", "drawing", "cairo", &coffer_module_draw, NULL },
 };
+
+/* Paths of the modules that are programs: coffer-NAME instead of coffer-NAME.so. */
+static char *_Atomic programs[COFFER__MODULE_COUNT];
+
+static bool is_program(const module_slot *slot)
+{
+    return slot == &slots[COFFER__MODULE_HDF5];
+}
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct module_search {
     const module_slot *slot;
     const coffer__module *found;
+    char *program;
     coffer_error problem; /* with the first file that exists and cannot be used */
 } module_search;
 
@@ -54,6 +70,16 @@ static bool is_current(const coffer__module *module)
            strcmp(module->version, COFFER_VERSION_STRING) == 0;
 }
 
+static void try_program(module_search *search, const char *path)
+{
+    const module_slot *slot = search->slot;
+    if (access(path, X_OK) == 0)
+        search->program = coffer__strdup(path);
+    else if (!search->problem.status)
+        coffer__fail(&search->problem, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                     "%s: coffer-%s cannot be run: %s", slot->subject, slot->name, strerror(errno));
+}
+
 static void try_file(module_search *search, const char *path)
 {
     const module_slot *slot = search->slot;
@@ -61,6 +87,10 @@ static void try_file(module_search *search, const char *path)
     char symbol[40];
     if (access(path, F_OK) != 0)
         return;
+    if (is_program(slot)) {
+        try_program(search, path);
+        return;
+    }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         coffer__fail(problem, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
@@ -85,10 +115,11 @@ static void try_file(module_search *search, const char *path)
 static void try_folder(module_search *search, const char *folder, size_t len, const char *inner)
 {
     coffer__buffer path = COFFER__BUFFER_INIT;
-    if (search->found || len == 0 || folder[0] != '/')
+    if (search->found || search->program || len == 0 || folder[0] != '/')
         return;
     coffer__buffer_append(&path, folder, len);
-    coffer__buffer_printf(&path, "/%s/coffer-%s.so", inner, search->slot->name);
+    coffer__buffer_printf(&path, "/%s/coffer-%s%s", inner, search->slot->name,
+                          is_program(search->slot) ? "" : ".so");
     if (!path.failed)
         try_file(search, coffer__buffer_text(&path));
     coffer__buffer_free(&path);
@@ -97,7 +128,7 @@ static void try_folder(module_search *search, const char *folder, size_t len, co
 static void try_environment(module_search *search)
 {
     const char *list = getenv("COFFER_MODULE_PATH");
-    while (list && *list && !search->found) {
+    while (list && *list && !search->found && !search->program) {
         size_t len = strcspn(list, ":");
         try_folder(search, list, len, ".");
         list += len + (list[len] == ':');
@@ -129,23 +160,24 @@ static void try_neighbors(module_search *search)
     try_folder(search, file, len, "lib/coffer"); /* the build folder, or an unpacked archive */
 }
 
-static const coffer__module *find(const module_slot *slot, coffer_error *err)
+static void find(module_search *search, coffer_error *err)
 {
-    module_search search = { .slot = slot, .problem = COFFER_ERROR_INIT };
+    const module_slot *slot = search->slot;
     /* The user of a privileged program chooses its environment and, with a hard link, its folder. */
     if (!getauxval(AT_SECURE)) {
-        try_environment(&search);
-        try_neighbors(&search);
+        try_environment(search);
+        try_neighbors(search);
     }
-    try_folder(&search, COFFER__MODULES_INSTALLED, strlen(COFFER__MODULES_INSTALLED), ".");
-    if (!search.found && !search.problem.status)
-        coffer__fail(&search.problem, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                     "%s: module coffer-%s.so not found; install it (it uses %s), or set "
+    try_folder(search, COFFER__MODULES_INSTALLED, strlen(COFFER__MODULES_INSTALLED), ".");
+    if (search->found || search->program)
+        return;
+    if (!search->problem.status)
+        coffer__fail(&search->problem, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                     "%s: module coffer-%s%s not found; install it (it uses %s), or set "
                      "COFFER_MODULE_PATH to its folder",
-                     slot->subject, slot->name, slot->library);
-    if (!search.found && err)
-        *err = search.problem;
-    return search.found;
+                     slot->subject, slot->name, is_program(slot) ? "" : ".so", slot->library);
+    if (err)
+        *err = search->problem;
 }
 
 static const coffer__module *load(module_slot *slot, coffer_error *err)
@@ -155,8 +187,13 @@ static const coffer__module *load(module_slot *slot, coffer_error *err)
         return module;
     pthread_mutex_lock(&loading);
     module = atomic_load_explicit(&slot->loaded, memory_order_relaxed);
-    if (!module)
-        module = slot->linked ? *slot->linked : find(slot, err);
+    if (!module && slot->linked) {
+        module = *slot->linked;
+    } else if (!module) {
+        module_search search = { .slot = slot, .problem = COFFER_ERROR_INIT };
+        find(&search, err);
+        module = search.found;
+    }
     atomic_store_explicit(&slot->loaded, module, memory_order_release);
     pthread_mutex_unlock(&loading);
     return module;
@@ -174,8 +211,32 @@ const void *coffer__module_load(coffer__module_id id, size_t size, coffer_error 
     return module;
 }
 
+const void *coffer__module_linked(coffer__module_id id)
+{
+    return slots[id].linked ? *slots[id].linked : NULL;
+}
+
+const char *coffer__module_program(coffer__module_id id, coffer_error *err)
+{
+    char *program = atomic_load_explicit(&programs[id], memory_order_acquire);
+    if (program)
+        return program;
+    pthread_mutex_lock(&loading);
+    program = atomic_load_explicit(&programs[id], memory_order_relaxed);
+    if (!program) {
+        module_search search = { .slot = &slots[id], .problem = COFFER_ERROR_INIT };
+        find(&search, err);
+        program = search.program;
+        atomic_store_explicit(&programs[id], program, memory_order_release);
+    }
+    pthread_mutex_unlock(&loading);
+    return program;
+}
+
 const char *coffer__module_version(coffer__module_id id, coffer_error *err)
 {
+    if (is_program(&slots[id]) && !slots[id].linked)
+        return coffer__helper_version(id, err);
     const coffer__module *module = load(&slots[id], err);
     return module ? module->library_version() : NULL;
 }

@@ -1,5 +1,7 @@
-/* Modules: shared objects for work that needs a large library of others (codecs, HDF5, drawing). Each is
- * opened when it is first needed, so that a program that reads tensors does not load them. */
+/* Modules: shared objects for work that needs a large library of others (codecs, drawing). Each is opened
+ * when it is first needed, so that a program that reads tensors does not load them. HDF5, whose library is
+ * not safe with untrusted files, is a program of its own instead (helper.h), which is found in the same
+ * folders. */
 #ifndef COFFER_BASE_MODULE_H
 #define COFFER_BASE_MODULE_H
 
@@ -7,12 +9,14 @@
 #include "coffer/version.h"
 
 /* Changes with every change to a table of functions or to what its functions are passed. */
-#define COFFER__MODULE_ABI 1
+#define COFFER__MODULE_ABI 2
 
 /* The file of module NAME is coffer-NAME.so. */
 typedef enum coffer__module_id {
     COFFER__MODULE_JPEG,
     COFFER__MODULE_PNG,
+    COFFER__MODULE_WEBP,
+    COFFER__MODULE_TIFF,
     COFFER__MODULE_SOUND,
     COFFER__MODULE_HDF5,
     COFFER__MODULE_DRAW,
@@ -45,6 +49,10 @@ typedef struct coffer__module {
  * size : of the table that the caller expects.
  * Thread safety: may run concurrently. */
 const void *coffer__module_load(coffer__module_id id, size_t size, coffer_error *err);
+/* The path of the program of a module that runs in its own process; NULL as above. */
+const char *coffer__module_program(coffer__module_id id, coffer_error *err);
+/* The table of a module that is linked into this program; NULL when it is not. */
+const void *coffer__module_linked(coffer__module_id id);
 /* Loads a module for the version of the library that it uses; NULL as above. */
 const char *coffer__module_version(coffer__module_id id, coffer_error *err);
 /* "jpeg" */

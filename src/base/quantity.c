@@ -2,7 +2,9 @@
 
 #include "base/checked.h"
 
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <strings.h>
 
 typedef struct unit {
@@ -82,4 +84,19 @@ bool coffer__parse_size(uint64_t *bytes, const char *text)
 bool coffer__parse_duration(uint64_t *microseconds, const char *text)
 {
     return parse(microseconds, text, duration_units);
+}
+
+const char *coffer__size_text_of(coffer__size_text out, uint64_t bytes)
+{
+    static const char *const names[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    double value = (double)bytes / 1024;
+    size_t power = 0;
+    if (bytes < 1024) {
+        snprintf(out, sizeof(coffer__size_text), "%" PRIu64 " %s", bytes, bytes == 1 ? "byte" : "bytes");
+        return out;
+    }
+    for (; value >= 1023.95 && power + 1 < sizeof names / sizeof names[0]; power++)
+        value /= 1024;
+    snprintf(out, sizeof(coffer__size_text), "%.1f %s", value, names[power]);
+    return out;
 }

@@ -129,3 +129,20 @@ bool coffer__parse_f64(double *out, const char *text, size_t len)
         return parse_extreme(out, text, static_cast<size_t>(end - text));
     return result.ec == std::errc();
 }
+
+extern "C" double coffer__nearest_decimal(double value, double tolerance)
+{
+    constexpr int most_digits = 17;
+    char text[COFFER__REAL_TEXT];
+    if (!std::isfinite(value))
+        return value;
+    for (int digits = 0; digits + 1 < most_digits; digits++) {
+        auto written = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, digits);
+        double found;
+        if (written.ec == std::errc() &&
+            coffer__parse_f64(&found, text, static_cast<size_t>(written.ptr - text)) &&
+            std::fabs(found - value) <= tolerance)
+            return found;
+    }
+    return value;
+}

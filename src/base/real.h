@@ -19,6 +19,10 @@ char *coffer__put_f32(char *to, float value); /* the fewest that read back as th
  */
 bool coffer__parse_f64(double *out, const char *text, size_t len);
 
+/* The double of the shortest decimal number that is at most `tolerance` away from value, so that 7 × 0.3 − 1
+ * is 1.1 and not 1.0999999999999996. NaN and infinities stay what they are. */
+double coffer__nearest_decimal(double value, double tolerance);
+
 COFFER_END_DECLS
 
 #endif

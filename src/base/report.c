@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 
 #define SEVERITIES 3
 
@@ -16,6 +17,7 @@ struct coffer_report {
     size_t count, capacity, max;
     uint64_t total[SEVERITIES];
     bool no_memory;
+    char limits[120]; /* "" when everything was verified */
 };
 
 coffer_status coffer_report_new(coffer_report **out, size_t max_findings, coffer_error *err)
@@ -36,6 +38,19 @@ void coffer_report_free(coffer_report *report)
         coffer__free(report->findings[i].text);
     coffer__free(report->findings);
     coffer__free(report);
+}
+
+const char *coffer_report_limits(const coffer_report *report)
+{
+    return report->limits[0] ? report->limits : NULL;
+}
+
+void coffer__report_set_limits(coffer_report *report, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(report->limits, sizeof report->limits, format, list);
+    va_end(list);
 }
 
 size_t coffer_report_count(const coffer_report *report)

@@ -9,6 +9,8 @@
  * finding and is remembered for coffer__report_status. */
 bool coffer__report_add(coffer_report *report, coffer_status code, coffer_severity severity, uint64_t offset,
                         const char *format, ...) COFFER_PRINTF(5, 6);
+/* Says what the check did not verify (coffer_report_limits). A later text replaces an earlier one. */
+void coffer__report_set_limits(coffer_report *report, const char *format, ...) COFFER_PRINTF(2, 3);
 /* Adds the error of a failed call. */
 bool coffer__report_add_error(coffer_report *report, coffer_severity severity, const coffer_error *err);
 /* Adds an error about the file and returns COFFER_OK; a failure of memory, disk or caller is passed on. */

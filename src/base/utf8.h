@@ -2,6 +2,8 @@
 #ifndef COFFER_BASE_UTF8_H
 #define COFFER_BASE_UTF8_H
 
+#include "base/buffer.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +18,12 @@ static inline bool coffer__utf8_valid(const void *text, size_t len)
 size_t coffer__utf8_decode(uint32_t *code_point, const uint8_t *at, const uint8_t *end);
 /* Columns that valid UTF-8 takes on a terminal: 0 for combining marks, 2 for East Asian wide, 1 otherwise. */
 size_t coffer__utf8_width(const char *text, size_t len);
+
+/* True for characters that do more on a terminal than show: controls, and those that change the direction. */
+bool coffer__utf8_is_harmful(uint32_t code_point);
+/* Appends text with harmful characters as \u009b or \x1b and bytes that are not UTF-8 as \x80; line feeds and
+ * tabs stay. JSON text stays JSON. Returns how many bytes were used: all, or without is_last, all but a
+ * character that the next bytes may complete. */
+size_t coffer__utf8_make_safe(coffer__buffer *out, const void *text, size_t len, bool is_last);
 
 #endif

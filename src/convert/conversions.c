@@ -6,6 +6,8 @@
 #include "base/report.h"
 #include "convert/convert.h"
 #include "convert/kinds.h"
+#include "io/inputs.h"
+#include "outside/archives/unpack.h"
 
 #include <string.h>
 
@@ -76,7 +78,8 @@ static const coffer_conversion conversions[] = {
     { "heaptrack", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_heaptrack },
     { "mldf", "tar", coffer__mldf_export_options, coffer__mldf_to_tar },
     { "mldf", "tfrecord", coffer__mldf_export_options, coffer__mldf_to_tfrecord },
-    { "mldf", "jsonl", coffer__mldf_export_options, coffer__mldf_to_jsonl },
+    { "mldf", "jsonl", coffer__mldf_export_jsonl_options, coffer__mldf_to_jsonl },
+    { "mldf", "csv", coffer__mldf_export_csv_options, coffer__mldf_to_csv },
     { "mldf", "npy", coffer__mldf_export_options, coffer__mldf_to_npy },
     { "mldf", "npz", coffer__mldf_export_options, coffer__mldf_to_npz },
     { "tar", "mldf", coffer__mldf_import_options, coffer__mldf_from_tar },
@@ -259,6 +262,13 @@ static coffer_status choose_kinds(const char **from, const char **to, coffer_sou
     return *to ? COFFER_OK : fail_no_target(*from, err);
 }
 
+/* Settings that raise limits, for conversions that have them. */
+static coffer_status raise_limits(coffer_limits *limits, const coffer_convert_opts *opts, coffer_error *err)
+{
+    coffer__convert_job job = { .settings = opts->settings, .setting_count = opts->setting_count };
+    return coffer__job_number(&limits->unpacked_bytes, &job, "max-unpacked", UINT64_MAX, err);
+}
+
 coffer_status coffer_convert(coffer_source *in, const char *out_path, const coffer_convert_opts *opts,
                              coffer_error *err)
 {
@@ -276,15 +286,25 @@ coffer_status coffer_convert(coffer_source *in, const char *out_path, const coff
     status = check_settings(conversion, &options, err);
     if (status)
         return status;
-    job.in = in;
+    coffer_source *unpacked = NULL;
+    job.limits = coffer__limits(options.limits);
+    status = raise_limits(&job.limits, &options, err);
+    if (!status && coffer__kind_is_packed_format(job.from, in))
+        status = coffer__unpack_to_source(&unpacked, in, &job.limits, err);
+    if (status)
+        return status;
+    job.in = unpacked ? unpacked : in;
     job.key = options.key;
     job.out_path = out_path;
     job.overwrite = options.overwrite;
     job.settings = options.settings;
     job.setting_count = options.setting_count;
-    job.limits = coffer__limits(options.limits);
     job.progress = options.progress;
     job.notes = options.notes;
+    coffer__inputs_scope scope;
+    coffer__inputs_enter(&scope, in);
     status = conversion->run(&job, err);
+    coffer__inputs_leave(&scope);
+    coffer_source_close(unpacked);
     return !status && job.notes ? coffer__report_status(job.notes, err) : status;
 }

@@ -131,6 +131,8 @@ extern const coffer_convert_option coffer__mldf_import_options[];
 extern const coffer_convert_option coffer__mldf_import_manifest_options[];
 extern const coffer_convert_option coffer__mldf_import_array_options[];
 extern const coffer_convert_option coffer__mldf_export_options[];
+extern const coffer_convert_option coffer__mldf_export_jsonl_options[];
+extern const coffer_convert_option coffer__mldf_export_csv_options[];
 coffer_status coffer__mldf_from_tar(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_from_tfrecord(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_from_beton(const coffer__convert_job *job, coffer_error *err);
@@ -141,6 +143,7 @@ coffer_status coffer__mldf_from_npz(const coffer__convert_job *job, coffer_error
 coffer_status coffer__mldf_to_tar(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_to_tfrecord(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_to_jsonl(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mldf_to_csv(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_to_npy(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_to_npz(const coffer__convert_job *job, coffer_error *err);
 

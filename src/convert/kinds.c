@@ -37,7 +37,14 @@ static bool probe_arrow(const uint8_t *head, size_t len)
     return len >= 6 && (memcmp(head, "PAR1", 4) == 0 || memcmp(head, "ARROW1", 6) == 0);
 }
 
+static bool probe_trace(const uint8_t *head, size_t len)
+{
+    return len >= 4 && memcmp(head, "MTRC", 4) == 0;
+}
+
 static const outside_kind outside_kinds[] = {
+    /* A trace in a gzip or zstd stream; by itself it is one of the library's formats. */
+    { "mlyze", { NULL }, probe_trace, false, true, NULL },
     { "npy", { ".npy" }, coffer__npy_probe, false, false, NULL },
     { "npz", { ".npz" }, coffer__zip_probe, false, false, NULL },
     { "gguf", { ".gguf" }, coffer__gguf_probe, false, false, NULL },
@@ -58,7 +65,12 @@ static const outside_kind outside_kinds[] = {
     { "csv", { ".csv", ".tsv" }, NULL, true, false, NULL },
     { "jsonl", { ".jsonl", ".ndjson" }, NULL, true, false, NULL },
     { "raw", { ".raw" }, NULL, false, false, NULL },
-    { "collapsed", { ".collapsed", ".folded" }, NULL, true, false, NULL },
+    { "collapsed",
+      { ".collapsed", ".folded", ".collapsed.gz", ".folded.gz", ".collapsed.zst", ".folded.zst" },
+      NULL,
+      true,
+      true,
+      NULL },
     { "speedscope", { ".speedscope.json" }, NULL, true, false, NULL },
     { "chrome", { ".trace.json" }, NULL, true, false, NULL },
     { "massif", { ".massif" }, coffer__massif_probe, true, true, "massif.out." },
@@ -100,6 +112,14 @@ const char *coffer__kind_by_name(const char *path)
             return outside_kinds[i].name;
     }
     return NULL;
+}
+
+bool coffer__kind_is_packed_format(const char *kind, coffer_source *src)
+{
+    uint8_t head[4];
+    return coffer_format_by_name(kind) && coffer_source_size(src) >= sizeof head &&
+           coffer_source_read_at(head, src, 0, sizeof head, NULL) == COFFER_OK &&
+           coffer__packing_of(head, sizeof head) != COFFER__PACKING_NONE;
 }
 
 const char *coffer__kind_find(const char *kind)

@@ -11,4 +11,7 @@ coffer_status coffer__kind_of(const char **kind, coffer_source *src, coffer_erro
 /* The kind of that name as the table spells it, or NULL. */
 const char *coffer__kind_find(const char *kind);
 
+/* Whether the file is one of the library's formats inside a gzip or zstd stream. */
+bool coffer__kind_is_packed_format(const char *kind, coffer_source *src);
+
 #endif

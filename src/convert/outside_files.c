@@ -183,10 +183,9 @@ static coffer_status list_dataset(void *context, hdf5_file *file, const char *na
     coffer_node_add_text(entry, "dtype",
                          dataset->dtype == COFFER_DTYPE_NONE ? NULL : coffer_dtype_name(dataset->dtype));
     coffer_node_add_i64(entry, "dimensions", dataset->dimensions, COFFER_UNIT_NONE);
-    /* The sizes of further dimensions are not known here. */
     coffer_node *shape = coffer_node_add_list(entry, "shape");
-    for (int i = 0; i < dataset->dimensions && dataset->dimensions <= 2; i++)
-        coffer_node_add_u64(shape, NULL, dataset->size[i], COFFER_UNIT_NONE);
+    for (int i = 0; i < dataset->dimensions; i++)
+        coffer_node_add_u64(shape, NULL, dataset->extent[i], COFFER_UNIT_NONE);
     coffer_node_add_bool(entry, "chunked", dataset->is_chunked);
     coffer_node_add_u64(entry, "stored", dataset->stored_bytes, COFFER_UNIT_BYTES);
     return COFFER_OK;
@@ -273,6 +272,7 @@ static const coffer__outside_file outside_files[] = {
     { "dhat", "DHAT profile", coffer__dhat_describe, coffer__dhat_check, coffer__dhat_list },
     { "heaptrack", "heaptrack recording", coffer__heaptrack_describe, coffer__heaptrack_check, NULL },
     { "pprof", "pprof profile", coffer__pprof_describe, coffer__pprof_check, coffer__pprof_list },
+    { "collapsed", "collapsed stacks", coffer__collapsed_describe, coffer__collapsed_check, NULL },
 };
 
 const coffer__outside_file *coffer__outside_file_find(const char *kind)

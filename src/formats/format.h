@@ -9,11 +9,19 @@ struct coffer_format {
     /* The bytes a file of this format begins with; also used to guess what mangled them. */
     const uint8_t *magic;
     size_t magic_len;
-    bool has_generations;     /* keeps older states, which describe and repair can show and restore */
-    bool has_hash;            /* describe can hash the content */
-    bool repairs_from_copy;   /* repair can replace lost parts from a second copy */
-    bool holds_tensors;       /* coffer_tensors_open reads it, so it compares with every other model */
-    const char *const *lists; /* names for coffer_list_opts.what, the default first; ends with NULL */
+    bool has_generations;   /* keeps older states, which describe and repair can show and restore */
+    bool has_hash;          /* describe can hash the content */
+    bool repairs_from_copy; /* repair can replace lost parts from a second copy */
+    bool holds_tensors;     /* coffer_tensors_open reads it, so it compares with every other model */
+    /* Where a file says its version, for formats whose readers accept newer ones; size 0 = the format has
+     * none. With a major number, `at` and `newest` are those of the minor one. */
+    struct {
+        uint16_t at;
+        uint8_t size; /* 2 or 4 bytes */
+        bool has_minor;
+        uint32_t major, newest;
+    } version;
+    const char *const *lists;         /* names for coffer_list_opts.what, the default first; ends with NULL */
     const char *const *part_suffixes; /* of the files a recording writes, ends with NULL; NULL = none */
     /* Recognizes a file by its first bytes. `len` may be shorter than the magic: never by a part of it. */
     bool (*probe)(const uint8_t *head, size_t len);

@@ -1,8 +1,12 @@
 /* The table of formats, and the calls that work on a file of any of them. */
+#include "base/bytes.h"
 #include "base/fail.h"
 #include "base/options.h"
 #include "base/report.h"
 #include "formats/format.h"
+#include "io/inputs.h"
+
+#include <string.h>
 
 static const coffer_format *const formats[] = {
     &coffer__mcf_format,   &coffer__mldf_format,     &coffer__mlyze_format,
@@ -104,6 +108,33 @@ const char *coffer_format_part_suffix_at(const coffer_format *format, size_t ind
     return index < name_count(format->part_suffixes) ? format->part_suffixes[index] : NULL;
 }
 
+coffer_status coffer_format_get_version(coffer_format_version *out, const coffer_format *format,
+                                        coffer_source *src, coffer_error *err)
+{
+    coffer_format_version found = COFFER_FORMAT_VERSION_INIT;
+    uint8_t bytes[4] = { 0 };
+    uint64_t end = (uint64_t)format->version.at + format->version.size;
+    if (out->struct_size == 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "struct_size is 0");
+    if (format->version.size > 0 && coffer_source_size(src) >= end) {
+        coffer_status status =
+            coffer_source_read_at(bytes, src, format->version.at, format->version.size, err);
+        if (status)
+            return status;
+        uint32_t number = coffer__load_u32(bytes);
+        found.has_minor = format->version.has_minor;
+        found.is_newer = number > format->version.newest;
+        found.major = found.has_minor ? format->version.major : number;
+        found.minor = found.has_minor ? number : 0;
+        found.newest_major = found.has_minor ? format->version.major : format->version.newest;
+        found.newest_minor = found.has_minor ? format->version.newest : 0;
+    }
+    found.struct_size = out->struct_size;
+    memcpy(out, &found, out->struct_size < sizeof found ? out->struct_size : sizeof found);
+    return COFFER_OK;
+}
+
+COFFER__INIT_FUNCTION(coffer_format_version, COFFER_FORMAT_VERSION_INIT)
 COFFER__INIT_FUNCTION(coffer_check_opts, COFFER_CHECK_OPTS_INIT)
 COFFER__INIT_FUNCTION(coffer_describe_opts, COFFER_DESCRIBE_OPTS_INIT)
 COFFER__INIT_FUNCTION(coffer_list_opts, COFFER_LIST_OPTS_INIT)
@@ -135,6 +166,25 @@ coffer_status coffer_format_describe(coffer_node *out, const coffer_format *form
     return format->describe(out, src, &options, err);
 }
 
+/* Unless the format itself had something to say about its version. */
+static void note_newer_version(coffer_report *out, const coffer_format *format, coffer_source *src)
+{
+    coffer_format_version version = COFFER_FORMAT_VERSION_INIT;
+    if (coffer_format_get_version(&version, format, src, NULL) || !version.is_newer)
+        return;
+    for (size_t i = 0; i < coffer_report_count(out); i++)
+        if (coffer_report_at(out, i)->code == COFFER_E_UNSUPPORTED_VERSION)
+            return;
+    if (version.has_minor)
+        coffer__report_add(out, COFFER_E_UNSUPPORTED_VERSION, COFFER_NOTE, format->version.at,
+                           "version %u.%u is newer than %u.%u: its new parts are not understood",
+                           version.major, version.minor, version.newest_major, version.newest_minor);
+    else
+        coffer__report_add(out, COFFER_E_UNSUPPORTED_VERSION, COFFER_NOTE, format->version.at,
+                           "version %u is newer than %u: its new parts are not understood", version.major,
+                           version.newest_major);
+}
+
 coffer_status coffer_format_check(coffer_report *out, const coffer_format *format, coffer_source *src,
                                   const coffer_check_opts *opts, coffer_error *err)
 {
@@ -144,7 +194,10 @@ coffer_status coffer_format_check(coffer_report *out, const coffer_format *forma
         return status;
     if (!format->check)
         return fail_unsupported(format, "check", err);
-    return format->check(out, src, &options, err);
+    status = format->check(out, src, &options, err);
+    if (!status)
+        note_newer_version(out, format, src);
+    return status;
 }
 
 coffer_status coffer_format_list(coffer_node *out, const coffer_format *format, coffer_source *src,
@@ -272,6 +325,8 @@ coffer_status coffer_compact(coffer_node *out, const char *path, const char *out
     if (!format->compact)
         return fail_unsupported(format, "dead bytes to drop", err);
     options.overwrite = options.overwrite || !out_path;
+    if (!out_path)
+        coffer__inputs_allow(path);
     return format->compact(out, path, out_path, &options, err);
 }
 
@@ -288,5 +343,7 @@ coffer_status coffer_compress(coffer_node *out, const char *path, const char *ou
     if (!format->compress)
         return fail_unsupported(format, "compressed form of its own", err);
     options.overwrite = options.overwrite || !out_path;
+    if (!out_path)
+        coffer__inputs_allow(path);
     return format->compress(out, path, out_path, &options, err);
 }

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/inputs.h"
 #include "io/os.h"
 
 #include <errno.h>
@@ -30,6 +31,8 @@ int coffer__file_try_open(const char *path, int flags, mode_t mode)
     do
         fd = coffer__os_open(path, flags, mode);
     while (fd < 0 && errno == EINTR);
+    if (fd >= 0 && (flags & O_ACCMODE) == O_RDONLY && !(flags & O_DIRECTORY))
+        coffer__inputs_note(fd);
     return fd;
 }
 

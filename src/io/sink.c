@@ -3,6 +3,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "base/work.h"
 #include "io/file.h"
 #include "io/os.h"
@@ -26,6 +27,36 @@ coffer_status coffer__sink_stick(coffer__sink *sink, const coffer_error *failure
     return sink->failure.status;
 }
 
+/* A text that is shown may contain anything that a file contained. */
+static coffer_status write_to_terminal(coffer__sink *sink, const void *bytes, size_t len, bool is_last,
+                                       coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT, safe = COFFER__BUFFER_INIT;
+    coffer_status status;
+    coffer__buffer_append(&text, sink->incomplete, sink->incomplete_len);
+    coffer__buffer_append(&text, bytes, len);
+    size_t used = coffer__utf8_make_safe(&safe, text.data, text.len, is_last);
+    if (text.failed || safe.failed) {
+        status = coffer__fail_no_memory(err, len);
+    } else {
+        sink->incomplete_len = text.len - used;
+        if (used < text.len)
+            memcpy(sink->incomplete, text.data + used, text.len - used);
+        status = coffer__file_write(sink->fd, safe.data, safe.len, NULL, err);
+    }
+    coffer__buffer_free(&text);
+    coffer__buffer_free(&safe);
+    return status;
+}
+
+coffer_status coffer__sink_end_stream(coffer__sink *sink, coffer_error *err)
+{
+    coffer_error failure = COFFER_ERROR_INIT;
+    if (sink->is_terminal && sink->incomplete_len > 0 && write_to_terminal(sink, NULL, 0, true, &failure))
+        return coffer__sink_stick(sink, &failure, err);
+    return COFFER_OK;
+}
+
 /* Hands bytes to where they go, past the buffer. */
 static coffer_status write_out(coffer__sink *sink, const void *bytes, size_t len, coffer_error *err)
 {
@@ -36,7 +67,8 @@ static coffer_status write_out(coffer__sink *sink, const void *bytes, size_t len
         status = coffer__file_write_at(sink->fd, bytes, len, sink->written, NULL, &failure);
         break;
     case SINK_STREAM:
-        status = coffer__file_write(sink->fd, bytes, len, NULL, &failure);
+        status = sink->is_terminal ? write_to_terminal(sink, bytes, len, false, &failure)
+                                   : coffer__file_write(sink->fd, bytes, len, NULL, &failure);
         break;
     case SINK_MEMORY:
         if (!coffer__buffer_append(sink->memory, bytes, len))

@@ -15,12 +15,13 @@ typedef struct coffer__sink_opts {
     bool no_sync;   /* scratch files: skip the syncs, keep the atomic rename */
     bool partial;   /* the file grows, locked, as PATH.partial, which stays when it is not committed; writing
                      * resumes after the existing bytes (coffer__sink_cut) */
+    bool rewrites;  /* the file is a cache, or is rewritten in place: it may be one that is read (inputs.h) */
 } coffer__sink_opts;
 
 /* A new file under a temporary name in the folder of `path`; it takes the name at commit. A symbolic link is
  * followed, the mode of a file that is replaced is kept. A path that is not a regular file (a terminal, a
- * pipe, /dev/null) is written straight through and cannot be patched. "-" is standard output. opts may be
- * NULL. */
+ * pipe, /dev/null) is written straight through and cannot be patched. "-" is standard output. A file that is
+ * being read is COFFER_E_INVALID_ARGUMENT (inputs.h). opts may be NULL. */
 coffer_status coffer__sink_create(coffer__sink **out, const char *path, const coffer__sink_opts *opts,
                                   coffer_error *err);
 coffer_status coffer__sink_to_buffer(coffer__sink **out, coffer__buffer *buffer, coffer_error *err);

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"
+#include "io/inputs.h"
 #include "io/journal.h"
 #include "io/lock.h"
 #include "io/os.h"
@@ -71,6 +72,7 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
     if (strcmp(path, "-") == 0) {
         sink->kind = SINK_STREAM;
         sink->fd = STDOUT_FILENO;
+        sink->is_terminal = isatty(STDOUT_FILENO) == 1;
         return COFFER_OK;
     }
     struct stat replaced;
@@ -82,14 +84,24 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
     if (exists && !S_ISREG(replaced.st_mode)) {
         sink->kind = SINK_STREAM;
         sink->owns_fd = true;
-        return coffer__file_open(&sink->fd, path, O_WRONLY, 0, err);
+        coffer_status opened = coffer__file_open(&sink->fd, path, O_WRONLY, 0, err);
+        sink->is_terminal = !opened && isatty(sink->fd);
+        return opened;
     }
-    if (exists && sink->opts.exclusive)
-        return fail_exists(err);
-    coffer_status status = coffer__file_resolve(&sink->path, path, err);
+    coffer_status status =
+        exists && !sink->opts.rewrites ? coffer__inputs_check_output(&replaced, err) : COFFER_OK;
+    if (!status && exists && sink->opts.exclusive)
+        status = fail_exists(err);
+    if (!status)
+        status = coffer__file_resolve(&sink->path, path, err);
     if (status)
         return status;
     sink->owns_fd = true;
+    if (exists && !sink->opts.partial && coffer__temporary_take(&replaced)) {
+        sink->is_direct = true;
+        status = coffer__file_open(&sink->fd, sink->path, O_RDWR, 0, err);
+        return status ? status : coffer__file_truncate(sink->fd, 0, NULL, err);
+    }
     status = sink->opts.partial ? open_partial(sink, err)
                                 : coffer__temporary_create(&sink->fd, &sink->temporary, sink->path, err);
     if (!status && exists)
@@ -121,6 +133,8 @@ coffer_status coffer__sink_lock(coffer__sink *sink, coffer_error *err)
     if (sink->kind != SINK_FILE)
         return coffer__fail_output(err, coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                                                      "not a file that can be locked"));
+    if (sink->is_direct) /* by temporary.c */
+        return COFFER_OK;
     do
         result = coffer__os_lock(sink->fd);
     while (result != 0 && errno == EINTR);
@@ -159,13 +173,23 @@ static int rename_exclusively(const char *from, const char *to)
     return coffer__os_rename(from, to);
 }
 
+/* Once more before the name is taken: inputs may have been opened after the sink. */
+static coffer_status check_replaced(const coffer__sink *sink, coffer_error *err)
+{
+    struct stat replaced;
+    if (sink->opts.rewrites || coffer__os_stat(sink->path, &replaced) != 0)
+        return COFFER_OK;
+    return coffer__inputs_check_output(&replaced, err);
+}
+
 static coffer_status take_name(coffer__sink *sink, coffer_error *err)
 {
-    coffer_status status = COFFER_OK;
-    if (!sink->opts.no_sync)
+    coffer_status status = check_replaced(sink, err);
+    if (!status && !sink->opts.no_sync)
         status = coffer__file_sync(sink->fd, NULL, err);
-    if (!status)
-        status = coffer__journal_clear(sink->path, err);
+    if (status || sink->is_direct)
+        return status;
+    status = coffer__journal_clear(sink->path, err);
     if (status)
         return status;
     int result = sink->opts.exclusive ? rename_exclusively(sink->temporary, sink->path)
@@ -184,6 +208,8 @@ static coffer_status finish(coffer__sink *sink, coffer_error *err)
     coffer_status status = coffer__sink_flush(sink, err);
     if (!status && sink->kind == SINK_FILE)
         status = take_name(sink, err);
+    if (!status && sink->kind == SINK_STREAM)
+        status = coffer__sink_end_stream(sink, err);
     return coffer__fail_output(err, status);
 }
 

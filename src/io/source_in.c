@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"
+#include "io/inputs.h"
 #include "io/os.h"
 #include "io/source_struct.h"
 
@@ -39,6 +40,8 @@ static coffer_status open_regular(int *out, uint64_t *size, const char *folder, 
     else if (!S_ISREG(st.st_mode))
         status = coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE, "not a regular file");
     coffer__file_close(in);
+    if (!status)
+        coffer__inputs_note(fd);
     if (status) {
         coffer__file_close(fd);
         return coffer__fail_other(err, status, name);

@@ -26,17 +26,24 @@ static struct {
     atomic_int state;
     atomic_int process; /* a child after fork() must not remove what its parent writes */
     atomic_uint_least64_t hash;
+    atomic_int lock; /* a copy of the descriptor, which keeps the lock until the name is forgotten; or −1 */
+    atomic_bool written; /* a sink writes to it directly */
+    dev_t device;        /* of the file; written while TAKEN */
+    ino_t inode;
     char path[PATH_MAX];
 } slots[64];
 
 #define SLOT_COUNT (sizeof slots / sizeof slots[0])
 
-/* With a full table the file is still written, a signal just does not find it. */
-static void remember(const char *path)
+static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
+enum { RANDOM_LETTERS = 8, NAME_SPACE = NAME_MAX - (int)sizeof "..XXXXXXXX.tmp" + 1, MAX_SEARCHES = 16 };
+
+/* With a full table the file is still written, a signal just does not find it. The index, or SLOT_COUNT. */
+static size_t remember(const char *path)
 {
     size_t len = strlen(path);
     if (len >= PATH_MAX)
-        return;
+        return SLOT_COUNT;
     for (size_t i = 0; i < SLOT_COUNT; i++) {
         int expected = FREE;
         if (!atomic_compare_exchange_strong(&slots[i].state, &expected, TAKEN))
@@ -44,9 +51,12 @@ static void remember(const char *path)
         memcpy(slots[i].path, path, len + 1);
         atomic_store(&slots[i].process, (int)getpid());
         atomic_store(&slots[i].hash, coffer__hash(path, len));
+        atomic_store(&slots[i].lock, -1);
+        atomic_store(&slots[i].written, true); /* until it is known which file it is */
         atomic_store(&slots[i].state, LIVE);
-        return;
+        return i;
     }
+    return SLOT_COUNT;
 }
 
 void coffer__temporary_forget(const char *path)
@@ -55,10 +65,25 @@ void coffer__temporary_forget(const char *path)
     for (size_t i = 0; i < SLOT_COUNT; i++) {
         int expected = LIVE;
         if (atomic_load(&slots[i].state) == LIVE && atomic_load(&slots[i].hash) == hash) {
+            int lock = atomic_exchange(&slots[i].lock, -1);
             atomic_compare_exchange_strong(&slots[i].state, &expected, FREE);
+            if (lock >= 0)
+                close(lock);
             return;
         }
     }
+}
+
+bool coffer__temporary_take(const struct stat *file)
+{
+    for (size_t i = 0; i < SLOT_COUNT; i++) {
+        bool expected = false;
+        if (atomic_load(&slots[i].state) == LIVE && atomic_load(&slots[i].process) == (int)getpid() &&
+            !atomic_load(&slots[i].written) && slots[i].device == file->st_dev &&
+            slots[i].inode == file->st_ino)
+            return atomic_compare_exchange_strong(&slots[i].written, &expected, true);
+    }
+    return false;
 }
 
 void coffer_remove_temporaries(void)
@@ -90,14 +115,84 @@ static uint64_t random_number(void)
 /* ".NAME.XXXXXXXX.tmp" beside `path`; a long NAME is cut so that the whole fits NAME_MAX. */
 static void write_name(char *out, size_t size, const char *path)
 {
-    static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
     size_t folder_len = coffer__file_folder_len(path);
-    int name_max = NAME_MAX - (int)strlen("..XXXXXXXX.tmp");
-    char random[9] = "";
+    char random[RANDOM_LETTERS + 1] = "";
     uint64_t number = random_number();
-    for (int i = 0; i < 8; i++, number >>= 5)
+    for (int i = 0; i < RANDOM_LETTERS; i++, number >>= 5)
         random[i] = letters[number & 31];
-    snprintf(out, size, "%.*s.%.*s.%s.tmp", (int)folder_len, path, name_max, path + folder_len, random);
+    snprintf(out, size, "%.*s.%.*s.%s.tmp", (int)folder_len, path, NAME_SPACE, path + folder_len, random);
+}
+
+/* ---- Files that dead processes left ---- */
+
+/* Whoever writes a temporary file has it locked. One that can be locked has lost its writer. */
+static void remove_stale(const char *path)
+{
+    struct stat st;
+    int fd = coffer__file_try_open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0)
+        return;
+    if (coffer__os_lock(fd) == 0 && coffer__os_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        st.st_uid == geteuid())
+        coffer__os_unlink(path);
+    coffer__file_close(fd);
+}
+
+static bool is_temporary_of(const char *name, const char *base, size_t base_len)
+{
+    if (name[0] != '.' || strncmp(name + 1, base, base_len) != 0 || name[1 + base_len] != '.')
+        return false;
+    const char *random = name + base_len + 2;
+    return strspn(random, letters) >= RANDOM_LETTERS && strcmp(random + RANDOM_LETTERS, ".tmp") == 0;
+}
+
+/* Removes the temporary files of earlier attempts at `path`. A folder with many files is not searched for
+ * each of them that a process writes. */
+static void collect_stale(const char *path)
+{
+    static atomic_int searches;
+    size_t folder_len = coffer__file_folder_len(path), base_len = strlen(path) - folder_len;
+    const char *name;
+    unsigned char type;
+    if (base_len > NAME_SPACE)
+        base_len = NAME_SPACE;
+    if (atomic_fetch_add(&searches, 1) >= MAX_SEARCHES)
+        return;
+    char *folder = coffer__strndup(folder_len ? path : ".", folder_len ? folder_len : 1);
+    void *open_folder = folder ? coffer__os_open_folder(folder) : NULL;
+    while (open_folder && (name = coffer__os_next_name(open_folder, &type))) {
+        char stale[PATH_MAX];
+        if (!is_temporary_of(name, path + folder_len, base_len))
+            continue;
+        int len = snprintf(stale, sizeof stale, "%.*s%s", (int)folder_len, path, name);
+        if (len > 0 && (size_t)len < sizeof stale)
+            remove_stale(stale);
+    }
+    if (open_folder)
+        coffer__os_close_folder(open_folder);
+    coffer__free(folder);
+}
+
+/* Locks a new file. False when another process took it for a stale one in the moment before: it is gone. A
+ * file system without locks leaves it unlocked, and then nobody else can lock it either. */
+static bool lock_new(int fd, const char *name, size_t slot)
+{
+    struct stat opened, named;
+    if (coffer__os_lock(fd) != 0 && errno == EWOULDBLOCK)
+        return false;
+    if (coffer__os_fstat(fd, &opened) != 0)
+        return true;
+    if (coffer__os_stat(name, &named) != 0)
+        return errno != ENOENT;
+    if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino)
+        return false;
+    if (slot < SLOT_COUNT) {
+        slots[slot].device = opened.st_dev;
+        slots[slot].inode = opened.st_ino;
+        atomic_store(&slots[slot].lock, fcntl(fd, F_DUPFD_CLOEXEC, 0));
+        atomic_store(&slots[slot].written, false);
+    }
+    return true;
 }
 
 coffer_status coffer__temporary_create(int *fd, char **temporary_path, const char *path, coffer_error *err)
@@ -106,18 +201,20 @@ coffer_status coffer__temporary_create(int *fd, char **temporary_path, const cha
     char *name = coffer__malloc(size);
     if (!name)
         return coffer__fail_no_memory(err, size);
+    collect_stale(path);
     int opened = -1, error_number = EEXIST;
     for (int attempt = 0; attempt < 100 && error_number == EEXIST; attempt++) {
         write_name(name, size, path);
         /* Known before it exists: a signal in between leaves nothing. */
-        remember(name);
+        size_t slot = remember(name);
         opened = coffer__file_try_open(name, O_RDWR | O_CREAT | O_EXCL, 0666);
-        if (opened >= 0) {
+        if (opened >= 0 && lock_new(opened, name, slot)) {
             *fd = opened;
             *temporary_path = name;
             return COFFER_OK;
         }
-        error_number = errno;
+        error_number = opened >= 0 ? EEXIST : errno;
+        coffer__file_close(opened);
         coffer__temporary_forget(name);
     }
     coffer__free(name);

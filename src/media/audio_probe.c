@@ -1,4 +1,4 @@
-/* The headers of WAV and FLAC files. */
+/* The headers of WAV and FLAC files; audio_packed.c has the others. */
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "media/audio.h"
@@ -63,7 +63,9 @@ static coffer_status probe_wav(coffer_audio_info *out, bool *known, const uint8_
     *out = (coffer_audio_info){ .struct_size = sizeof(coffer_audio_info),
                                 .sample_rate = coffer__load_u32(parts.format + 4),
                                 .channels = coffer__load_u16(parts.format + 2),
-                                .bit_depth = tag == WAV_FLOAT ? 0 : bits };
+                                .bit_depth = tag == WAV_FLOAT ? 0 : bits,
+                                .kind = COFFER_AUDIO_WAV };
+    strcpy(out->codec, tag == WAV_PCM ? "pcm" : tag == WAV_FLOAT ? "float" : "packed");
     if (out->channels == 0 || out->channels > CHANNELS_MAX || out->sample_rate == 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, (uint64_t)(parts.format - bytes),
                             "WAV: %" PRIu32 " channels, %" PRIu32 " samples a second", out->channels,
@@ -95,7 +97,9 @@ static coffer_status probe_flac(coffer_audio_info *out, const uint8_t *bytes, si
                                 .sample_rate = (uint32_t)(packed >> 44),
                                 .channels = (uint32_t)(packed >> 41 & 7) + 1,
                                 .bit_depth = (uint32_t)(packed >> 36 & 31) + 1,
-                                .flac = true };
+                                .flac = true,
+                                .kind = COFFER_AUDIO_FLAC,
+                                .codec = "flac" };
     if (out->sample_rate == 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, 18, "FLAC: 0 samples a second");
     if (out->frames == 0)
@@ -112,5 +116,9 @@ coffer_status coffer__audio_header(coffer_audio_info *out, bool *known, const ui
         return probe_wav(out, known, bytes, size, err);
     if (size >= 4 && memcmp(bytes, "fLaC", 4) == 0)
         return probe_flac(out, bytes, size, err);
-    return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0, "%zu bytes that are neither WAV nor FLAC", size);
+    coffer_status status;
+    if (coffer__audio_probe_packed(&status, out, bytes, size, err))
+        return status;
+    return coffer__fail(err, COFFER_E_NOT_RECOGNISED, 0,
+                        "%zu bytes are not a sound of a known kind (WAV, FLAC, MP3, AAC, Ogg, M4A)", size);
 }

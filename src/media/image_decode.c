@@ -1,4 +1,4 @@
-/* Pictures of either kind to pixels and back, by the modules of their codecs. */
+/* Pictures of all kinds to pixels and back, by the modules of their codecs. */
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -47,18 +47,35 @@ void coffer_image_decoder_free(coffer_image_decoder *decoder)
     coffer__free(decoder);
 }
 
+/* 0: a few bytes can encode any number of pixels, and only the limit on memory counts. */
+static uint64_t pixels_per_byte(coffer_image_kind kind)
+{
+    switch (kind) {
+    case COFFER_IMAGE_JPEG:
+        return JPEG_PIXELS_PER_BYTE;
+    case COFFER_IMAGE_PNG:
+    case COFFER_IMAGE_TIFF:
+        return PNG_PIXELS_PER_BYTE;
+    case COFFER_IMAGE_BMP:
+    case COFFER_IMAGE_PNM:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
 static coffer_status check_size(const coffer_image_decoder *decoder, const coffer_image_info *info,
                                 size_t size, coffer_error *err)
 {
     uint64_t pixels = (uint64_t)info->width * info->height; /* both below 2^31 */
-    uint64_t per_byte = info->kind == COFFER_IMAGE_PNG ? PNG_PIXELS_PER_BYTE : JPEG_PIXELS_PER_BYTE;
+    uint64_t per_byte = pixels_per_byte(info->kind);
     /* The codecs work on the whole picture, however small it comes out. */
     if (pixels > decoder->limits.memory_bytes / 4)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "a picture of %" PRIu32 " × %" PRIu32
                             " pixels needs more than the limit of %" PRIu64 " bytes",
                             info->width, info->height, decoder->limits.memory_bytes);
-    if (pixels / per_byte > size)
+    if (per_byte && pixels / per_byte > size)
         return coffer__fail(err, COFFER_E_TRUNCATED, size,
                             "%zu bytes cannot hold the %" PRIu32 " × %" PRIu32 " pixels that the header says",
                             size, info->width, info->height);
@@ -75,6 +92,42 @@ static const coffer__png_module *load_png(coffer_error *err)
     return coffer__module_load(COFFER__MODULE_PNG, sizeof(coffer__png_module), err);
 }
 
+/* NULL when the kind needs a module that is not there. */
+static coffer__image_decode find_decode(coffer_image_kind kind, coffer_error *err)
+{
+    if (kind == COFFER_IMAGE_GIF)
+        return coffer__image_decode_gif;
+    if (kind == COFFER_IMAGE_BMP)
+        return coffer__image_decode_bmp;
+    if (kind == COFFER_IMAGE_PNM)
+        return coffer__image_decode_pnm;
+    const coffer__picture_module *module =
+        coffer__module_load(kind == COFFER_IMAGE_WEBP ? COFFER__MODULE_WEBP : COFFER__MODULE_TIFF,
+                            sizeof(coffer__picture_module), err);
+    return module ? module->decode : NULL;
+}
+
+static coffer_status decode_kind(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
+                                 size_t size, const coffer_image_info *info,
+                                 const coffer_image_decode_opts *opts, coffer_error *err)
+{
+    uint64_t max_bytes = decoder->limits.memory_bytes;
+    if (info->kind == COFFER_IMAGE_JPEG) {
+        decoder->jpeg = load_jpeg(err);
+        return decoder->jpeg ? decoder->jpeg->decode(out, &decoder->jpeg_handle, bytes, size, info, opts,
+                                                     max_bytes, err)
+                             : COFFER_E_UNSUPPORTED;
+    }
+    if (info->kind == COFFER_IMAGE_PNG) {
+        const coffer__png_module *png = load_png(err);
+        return png ? png->decode(out, bytes, size, opts, max_bytes, err) : COFFER_E_UNSUPPORTED;
+    }
+    coffer__image_decode decode = find_decode(info->kind, err);
+    coffer_status status =
+        decode ? decode(out, bytes, size, info, opts, max_bytes, err) : COFFER_E_UNSUPPORTED;
+    return status ? status : coffer__pixels_adapt(out, opts->channels, opts->depth, max_bytes, err);
+}
+
 coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *decoder, const void *bytes,
                                   size_t size, const coffer_image_decode_opts *opts, coffer_error *err)
 {
@@ -84,21 +137,22 @@ coffer_status coffer_image_decode(coffer_pixels *out, coffer_image_decoder *deco
     if (!status && (options.channels > 4 || options.channels == 2))
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                               "%" PRIu32 " channels: 1, 3, 4, or 0 for those of the file", options.channels);
+    if (!status && options.depth != 0 && options.depth != 8)
+        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                              "a depth of %" PRIu32 ": 8, or 0 for that of the file", options.depth);
     if (!status)
         status = coffer_image_probe(&info, bytes, size, err);
     if (!status)
         status = check_size(decoder, &info, size, err);
     if (status)
         return status;
-    uint64_t max_bytes = decoder->limits.memory_bytes;
-    if (info.kind == COFFER_IMAGE_JPEG) {
-        decoder->jpeg = load_jpeg(err);
-        return decoder->jpeg ? decoder->jpeg->decode(out, &decoder->jpeg_handle, bytes, size, &info, &options,
-                                                     max_bytes, err)
-                             : COFFER_E_UNSUPPORTED;
+    if (!options.ignore_orientation && info.orientation >= 5) {
+        uint32_t width = options.min_width;
+        options.min_width = options.min_height;
+        options.min_height = width;
     }
-    const coffer__png_module *png = load_png(err);
-    return png ? png->decode(out, bytes, size, options.channels, max_bytes, err) : COFFER_E_UNSUPPORTED;
+    status = decode_kind(out, decoder, bytes, size, &info, &options, err);
+    return status || options.ignore_orientation ? status : coffer__pixels_orient(out, info.orientation, err);
 }
 
 coffer_status coffer_image_encode_jpeg(uint8_t **bytes, size_t *size, const coffer_pixels *pixels,

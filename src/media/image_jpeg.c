@@ -82,7 +82,7 @@ static coffer_status decode_with(tjhandle handle, coffer_pixels *out, const void
     int divisor = choose_divisor(width, height, opts);
     width = scaled(width, divisor);
     height = scaled(height, divisor);
-    status = coffer__pixels_reserve(out, (uint32_t)width, (uint32_t)height, channels, max_bytes, err);
+    status = coffer__pixels_reserve(out, (uint32_t)width, (uint32_t)height, channels, 8, max_bytes, err);
     if (status)
         return status;
     if (tjDecompress2(handle, bytes, size, out->data, width, 0, height, pixel_format(channels),
@@ -138,6 +138,9 @@ static coffer_status encode(uint8_t **bytes, size_t *size, const coffer_pixels *
     if (pixels->channels != 1 && pixels->channels != 3 && pixels->channels != 4)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "JPEG: %" PRIu32 " channels: 1, 3 or 4", pixels->channels);
+    if (coffer__pixels_depth(pixels) != 8)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "JPEG: samples of 16 bits, it has 8");
     if (pixels->width == 0 || pixels->height == 0 || pixels->width > UINT16_MAX ||
         pixels->height > UINT16_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,

@@ -83,13 +83,21 @@ static void set_limits(png_structp png)
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, left_out, (int)(sizeof left_out / 5));
 }
 
-/* Eight bits a sample, no palette, and the channels that are asked for. */
-static uint32_t set_transforms(png_work *work, uint32_t channels)
+/* No palette, the channels that are asked for, and 8 bits unless 16 are there and wanted. */
+static uint32_t set_transforms(png_work *work, const coffer_image_decode_opts *opts, uint32_t *depth)
 {
     png_structp png = work->png;
+    uint32_t channels = opts->channels;
     int color = png_get_color_type(png, work->info);
     bool transparent = png_get_valid(png, work->info, PNG_INFO_tRNS) != 0;
-    png_set_scale_16(png);
+    bool wide = png_get_bit_depth(png, work->info) == 16 && opts->depth != 8;
+    *depth = wide ? 16 : 8;
+    if (!wide)
+        png_set_scale_16(png);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    else
+        png_set_swap(png);
+#endif
     png_set_expand(png);
     bool has_color = (color & PNG_COLOR_MASK_COLOR) != 0;
     bool has_alpha = (color & PNG_COLOR_MASK_ALPHA) != 0 || transparent;
@@ -103,46 +111,48 @@ static uint32_t set_transforms(png_work *work, uint32_t channels)
     if (has_alpha && !wants_alpha)
         png_set_strip_alpha(png);
     if (!has_alpha && wants_alpha)
-        png_set_add_alpha(png, 0xff, PNG_FILLER_AFTER);
+        png_set_add_alpha(png, wide ? 0xffff : 0xff, PNG_FILLER_AFTER);
     return (wants_color ? 3u : 1u) + (wants_alpha ? 1u : 0u);
 }
 
 /* Leaves by longjmp where libpng fails. */
-static coffer_status read_picture(coffer_pixels *out, png_work *work, uint32_t channels, uint64_t max_bytes,
-                                  coffer_error *err)
+static coffer_status read_picture(coffer_pixels *out, png_work *work, const coffer_image_decode_opts *opts,
+                                  uint64_t max_bytes, coffer_error *err)
 {
     png_structp png = work->png;
+    uint32_t depth;
     png_set_read_fn(png, work, read_bytes);
     set_limits(png);
     png_read_info(png, work->info);
-    uint32_t depth = set_transforms(work, channels);
+    uint32_t channels = set_transforms(work, opts, &depth);
     int passes = png_set_interlace_handling(png);
     png_read_update_info(png, work->info);
     uint32_t width = png_get_image_width(png, work->info), height = png_get_image_height(png, work->info);
-    if (png_get_rowbytes(png, work->info) != (size_t)width * depth)
+    size_t row = (size_t)width * channels * (depth / 8);
+    if (png_get_rowbytes(png, work->info) != row)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "PNG: rows of %zu bytes",
                             png_get_rowbytes(png, work->info));
-    coffer_status status = coffer__pixels_reserve(out, width, height, depth, max_bytes, err);
+    coffer_status status = coffer__pixels_reserve(out, width, height, channels, depth, max_bytes, err);
     if (status)
         return status;
     for (int pass = 0; pass < passes; pass++) {
         for (size_t y = 0; y < height; y++)
-            png_read_row(png, out->data + y * width * depth, NULL);
+            png_read_row(png, out->data + y * row, NULL);
     }
     png_read_end(png, NULL);
     return COFFER_OK;
 }
 
-static coffer_status read_guarded(coffer_pixels *out, png_work *work, uint32_t channels, uint64_t max_bytes,
-                                  coffer_error *err)
+static coffer_status read_guarded(coffer_pixels *out, png_work *work, const coffer_image_decode_opts *opts,
+                                  uint64_t max_bytes, coffer_error *err)
 {
     if (setjmp(png_jmpbuf(work->png)))
         return fail_png(work, err);
-    return read_picture(out, work, channels, max_bytes, err);
+    return read_picture(out, work, opts, max_bytes, err);
 }
 
-static coffer_status decode(coffer_pixels *out, const void *bytes, size_t size, uint32_t channels,
-                            uint64_t max_bytes, coffer_error *err)
+static coffer_status decode(coffer_pixels *out, const void *bytes, size_t size,
+                            const coffer_image_decode_opts *opts, uint64_t max_bytes, coffer_error *err)
 {
     png_work work = { .at = bytes, .end = (const uint8_t *)bytes + size };
     coffer_status status;
@@ -152,7 +162,7 @@ static coffer_status decode(coffer_pixels *out, const void *bytes, size_t size, 
     if (!work.info)
         status = coffer__fail_no_memory(err, 0);
     else
-        status = read_guarded(out, &work, channels, max_bytes, err);
+        status = read_guarded(out, &work, opts, max_bytes, err);
     png_destroy_read_struct(&work.png, &work.info, NULL);
     return status;
 }
@@ -175,12 +185,17 @@ static void write_picture(png_work *work, const coffer_pixels *pixels)
 {
     static const int colors[5] = { 0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
                                    PNG_COLOR_TYPE_RGB_ALPHA };
-    size_t row = (size_t)pixels->width * pixels->channels;
+    int depth = (int)coffer__pixels_depth(pixels);
+    size_t row = (size_t)pixels->width * pixels->channels * (size_t)(depth / 8);
     png_set_write_fn(work->png, work, write_bytes, flush_bytes);
     png_set_user_limits(work->png, 0x7fffffff, 0x7fffffff);
-    png_set_IHDR(work->png, work->info, pixels->width, pixels->height, 8, colors[pixels->channels],
+    png_set_IHDR(work->png, work->info, pixels->width, pixels->height, depth, colors[pixels->channels],
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(work->png, work->info);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (depth == 16)
+        png_set_swap(work->png);
+#endif
     for (size_t y = 0; y < pixels->height; y++)
         png_write_row(work->png, pixels->data + y * row);
     png_write_end(work->png, NULL);

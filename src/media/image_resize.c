@@ -7,6 +7,7 @@
 #include "media/image.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* The weights of one dimension: pixels of the input for each pixel of the output. */
 typedef struct side {
@@ -82,6 +83,39 @@ static const coffer__resize_kernels *choose_kernels(void)
     return &coffer__resize_generic;
 }
 
+static uint16_t to_wide(float value)
+{
+    return value <= 0 ? 0 : value >= 65535 ? 65535 : (uint16_t)(value + 0.5F);
+}
+
+/* Pixels of 16 bits are rare: one plain loop for all machines. */
+static void blend_wide(coffer_pixels *out, const coffer_pixels *in, const side *across, const side *down,
+                       float *row)
+{
+    size_t channels = in->channels, in_row = (size_t)in->width * channels, place = 0;
+    for (size_t y = 0; y < out->height; y++) {
+        const coffer__taps *rows = &down->taps[y];
+        for (size_t i = 0; i < in_row; i++) {
+            row[i] = 0;
+            for (uint32_t t = 0; t < rows->count; t++) {
+                uint16_t value;
+                memcpy(&value, in->data + ((rows->first + t) * in_row + i) * sizeof value, sizeof value);
+                row[i] += rows->weights[t] * (float)value;
+            }
+        }
+        for (size_t x = 0; x < out->width; x++) {
+            const coffer__taps *columns = &across->taps[x];
+            for (size_t c = 0; c < channels; c++, place++) {
+                float sum = 0;
+                for (uint32_t t = 0; t < columns->count; t++)
+                    sum += columns->weights[t] * row[(columns->first + t) * channels + c];
+                uint16_t value = to_wide(sum);
+                memcpy(out->data + place * sizeof value, &value, sizeof value);
+            }
+        }
+    }
+}
+
 static coffer_status blend(coffer_pixels *out, const coffer_pixels *in, const side *across, const side *down,
                            coffer_error *err)
 {
@@ -90,7 +124,10 @@ static coffer_status blend(coffer_pixels *out, const coffer_pixels *in, const si
     float *row = coffer__calloc(in_row + COFFER__RESIZE_SLACK, sizeof *row);
     if (!row)
         return coffer__fail_no_memory(err, in_row * sizeof *row);
-    for (size_t y = 0; y < out->height; y++) {
+    bool wide = coffer__pixels_depth(in) == 16;
+    if (wide)
+        blend_wide(out, in, across, down, row);
+    for (size_t y = 0; !wide && y < out->height; y++) {
         kernels->rows(row, in->data, in_row, &down->taps[y]);
         kernels->columns(out->data + y * out_row, row, across->taps, out->width, out->channels);
     }
@@ -112,7 +149,8 @@ coffer_status coffer_pixels_resize(coffer_pixels *out, const coffer_pixels *in, 
     if (!status)
         status = side_init(&down, in->height, height, err);
     if (!status)
-        status = coffer__pixels_reserve(out, width, height, in->channels, SIZE_MAX, err);
+        status =
+            coffer__pixels_reserve(out, width, height, in->channels, coffer__pixels_depth(in), SIZE_MAX, err);
     if (!status)
         status = blend(out, in, &across, &down, err);
     side_free(&across);

@@ -55,6 +55,76 @@ typedef struct old_scan_options { /* coffer_mscan_writer_opts */
     const old_double *activation, *grad_norm;
 } old_scan_options;
 
+typedef struct old_pointer { /* coffer_mlyze_open_opts: index_path; coffer_tensors_open_opts: limits */
+    uint32_t struct_size;
+    const void *pointer;
+} old_pointer;
+
+typedef struct old_conversion { /* coffer_convert_opts */
+    uint32_t struct_size;
+    const char *from, *to;
+    bool overwrite;
+} old_conversion;
+
+typedef struct old_model_options { /* coffer_mcf_writer_opts */
+    uint32_t struct_size;
+    uint32_t align;
+    bool no_dedup, no_checksums, overwrite;
+} old_model_options;
+
+typedef struct old_tensor { /* coffer_mcf_new_tensor */
+    uint32_t struct_size;
+    coffer_dtype dtype;
+    const char *name;
+    size_t name_len;
+    uint32_t rank;
+    const uint64_t *dims;
+} old_tensor;
+
+typedef struct old_kv { /* coffer_mcf_kv */
+    uint32_t struct_size;
+    int type;
+    const char *key;
+    uint32_t u32;
+    float f32;
+    const char *text;
+    size_t text_len;
+} old_kv;
+
+typedef struct old_model_info { /* coffer_mcf_model_info */
+    uint32_t struct_size;
+    uint32_t arch;
+    uint32_t vocab_size, hidden_size, layer_count, head_count, head_count_kv, context_length, train_context;
+    uint32_t rope_type;
+    float rope_freq_base, rope_scale;
+    const char *model_name, *base_model;
+    const old_kv *kvs;
+    size_t kv_count;
+} old_model_info;
+
+typedef struct old_rule { /* coffer_mcf_quantize_rule */
+    uint32_t struct_size;
+    coffer_dtype dtype;
+} old_rule;
+
+typedef struct old_rules { /* coffer_mcf_quantize_opts */
+    uint32_t struct_size;
+    const old_rule *rules;
+    size_t rule_count;
+} old_rules;
+
+typedef struct old_trace_options { /* coffer_mlyze_writer_opts */
+    uint32_t struct_size;
+    bool plain;
+    int level;
+    bool no_checksums, no_index, overwrite;
+} old_trace_options;
+
+typedef struct old_window { /* coffer_mlyze_stats_opts */
+    uint32_t struct_size;
+    uint64_t begin, end;
+} old_window;
+
 typedef struct old_scan_query { /* coffer_mscan_stats_opts, coffer_mscan_grid_opts: by, rows */
     uint32_t struct_size;
     int by;
@@ -122,6 +192,43 @@ coffer_status coffer_mscan_grid_new(void **out, const void *scan, const old_scan
                                     coffer_error *err);
 void coffer_mscan_grid_free(void *grid);
 void coffer_mscan_close(void *scan);
+coffer_status coffer_mcf_writer_create(void **out, const char *path, const old_model_options *opts,
+                                       coffer_error *err);
+coffer_status coffer_mcf_writer_set_model_info(void *writer, const old_model_info *info, coffer_error *err);
+coffer_status coffer_mcf_writer_begin_tensor(void *writer, const old_tensor *tensor, coffer_error *err);
+coffer_status coffer_mcf_writer_write(void *writer, const void *bytes, size_t len, coffer_error *err);
+coffer_status coffer_mcf_writer_end_tensor(void *writer, coffer_error *err);
+coffer_status coffer_mcf_writer_commit(void *writer, coffer_error *err);
+coffer_status coffer_mcf_get_model_info(const old_model_info **out, const void *model, coffer_error *err);
+coffer_status coffer_tensors_open_path(void **out, const char *path, const old_pointer *opts,
+                                       coffer_error *err);
+coffer_status coffer_tensors_stats_new(void **out, const void *set, const old_u32 *opts, coffer_error *err);
+size_t coffer_tensors_stats_count(const void *stats);
+void coffer_tensors_stats_free(void *stats);
+size_t coffer_tensors_count(const void *set);
+void coffer_tensors_close(void *set);
+coffer_status coffer_mcf_quantize(void *out, const char *out_path, const char *in_path, const old_rules *opts,
+                                  coffer_error *err);
+coffer_status coffer_source_open(void **out, const char *path, const void *opts, coffer_error *err);
+void coffer_source_close(void *src);
+coffer_status coffer_convert(void *in, const char *out_path, const old_conversion *opts, coffer_error *err);
+coffer_status coffer_report_new(void **out, size_t max_findings, coffer_error *err);
+size_t coffer_report_count(const void *report);
+void coffer_report_free(void *report);
+coffer_status coffer_check(void *out, void *src, const old_flag *opts, coffer_error *err);
+coffer_status coffer_mlyze_writer_create(void **out, const char *path, const old_trace_options *opts,
+                                         coffer_error *err);
+coffer_status coffer_mlyze_writer_put_alloc(void *writer, uint64_t time, uint64_t address, uint64_t size,
+                                            uint64_t stack, uint16_t thread, coffer_error *err);
+coffer_status coffer_mlyze_writer_put_free(void *writer, uint64_t time, uint64_t address, coffer_error *err);
+coffer_status coffer_mlyze_writer_commit(void *writer, coffer_error *err);
+coffer_status coffer_mlyze_open_path(void **out, const char *path, const old_pointer *opts,
+                                     coffer_error *err);
+coffer_status coffer_mlyze_stats_new(void **out, const void *trace, const old_window *opts,
+                                     coffer_error *err);
+const uint64_t *coffer_mlyze_stats_totals(const void *stats); /* the first members of coffer_mlyze_totals */
+void coffer_mlyze_stats_free(void *stats);
+void coffer_mlyze_close(void *trace);
 coffer_status coffer_image_probe(old_u32 *out, const void *bytes, size_t size, coffer_error *err);
 coffer_status coffer_audio_probe(old_u64 *out, const void *bytes, size_t size, coffer_error *err);
 
@@ -225,6 +332,73 @@ static void reads_a_scan(void)
     coffer_mscan_close(scan);
 }
 
+static void writes_a_model(void)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    enum { COLUMNS = 32, KV_TEXT = 3 };
+    static const float weights[2 * COLUMNS] = { 1, 2, 3, -4 };
+    static const uint64_t dims[2] = { 2, COLUMNS };
+    const old_kv keys[2] = { { sizeof *keys, KV_TEXT, "license", 0, 0, "MIT", 3 },
+                             { sizeof *keys, KV_TEXT, "author", 0, 0, "me", 2 } };
+    const old_model_info *info = NULL;
+    void *writer = NULL, *model = NULL;
+    EXPECT(!coffer_mcf_writer_create(&writer, "old.mcf", FENCED(old_model_options, 0, false, false, true),
+                                     &err));
+    EXPECT(!coffer_mcf_writer_set_model_info(writer,
+                                             FENCED(old_model_info, 1, 9, COLUMNS, 2, 4, 4, 64, 64, 0, 0, 1,
+                                                    "old", NULL, fenced_copy(keys, sizeof keys), 2),
+                                             &err));
+    EXPECT(
+        !coffer_mcf_writer_begin_tensor(writer, FENCED(old_tensor, COFFER_DTYPE_F32, "w", 1, 2, dims), &err));
+    EXPECT(!coffer_mcf_writer_write(writer, weights, sizeof weights, &err));
+    EXPECT(!coffer_mcf_writer_end_tensor(writer, &err));
+    EXPECT(!coffer_mcf_writer_commit(writer, &err));
+    EXPECT(!coffer_mcf_open_path(&model, "old.mcf", FENCED(old_flag, true), &err));
+    EXPECT(!coffer_mcf_get_model_info(&info, model, &err) && info->kv_count == 2 && info->vocab_size == 9);
+    coffer_mcf_close(model);
+}
+
+static void quantizes_and_converts_a_model(void)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    void *set = NULL, *stats = NULL, *src = NULL, *report = NULL;
+    const old_rule *rules = FENCED(old_rule, COFFER_DTYPE_Q8);
+    remove("old-q8.mcf");
+    EXPECT(!coffer_mcf_quantize(NULL, "old-q8.mcf", "old.mcf", FENCED(old_rules, rules, 1), &err));
+    EXPECT(!coffer_tensors_open_path(&set, "old-q8.mcf", FENCED(old_pointer, NULL), &err));
+    EXPECT(coffer_tensors_count(set) == 1);
+    EXPECT(!coffer_tensors_stats_new(&stats, set, FENCED(old_u32, 1), &err));
+    EXPECT(coffer_tensors_stats_count(stats) == 1);
+    coffer_tensors_stats_free(stats);
+    coffer_tensors_close(set);
+
+    EXPECT(!coffer_source_open(&src, "old.mcf", NULL, &err));
+    EXPECT(!coffer_convert(src, "old.safetensors", FENCED(old_conversion, "mcf", "safetensors", true), &err));
+    EXPECT(!coffer_report_new(&report, 100, &err));
+    EXPECT(!coffer_check(report, src, FENCED(old_flag, true), &err) && coffer_report_count(report) == 0);
+    coffer_report_free(report);
+    coffer_source_close(src);
+}
+
+static void writes_and_reads_a_trace(void)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    enum { EVENTS = 0, ALLOCS = 1 };
+    void *writer = NULL, *trace = NULL, *stats = NULL;
+    EXPECT(!coffer_mlyze_writer_create(&writer, "old.mlyze",
+                                       FENCED(old_trace_options, false, 0, false, true, true), &err));
+    EXPECT(!coffer_mlyze_writer_put_alloc(writer, 1, 4096, 64, 0, 1, &err));
+    EXPECT(!coffer_mlyze_writer_put_alloc(writer, 2, 8192, 64, 0, 1, &err));
+    EXPECT(!coffer_mlyze_writer_put_free(writer, 3, 4096, &err));
+    EXPECT(!coffer_mlyze_writer_commit(writer, &err));
+    EXPECT(!coffer_mlyze_open_path(&trace, "old.mlyze", FENCED(old_pointer, NULL), &err));
+    EXPECT(!coffer_mlyze_stats_new(&stats, trace, FENCED(old_window, 0, UINT64_MAX), &err));
+    const uint64_t *totals = coffer_mlyze_stats_totals(stats);
+    EXPECT(totals && totals[EVENTS] == 3 && totals[ALLOCS] == 2);
+    coffer_mlyze_stats_free(stats);
+    coffer_mlyze_close(trace);
+}
+
 static void passes_an_array_of_short_structs(void)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -277,6 +451,9 @@ int main(int argc, char **argv)
     writes_and_reads_a_matrix();
     writes_a_scan();
     reads_a_scan();
+    writes_a_model();
+    quantizes_and_converts_a_model();
+    writes_and_reads_a_trace();
     passes_an_array_of_short_structs();
     gets_outputs_that_are_short();
     opens_a_container(argv[1]);

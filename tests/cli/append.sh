@@ -7,7 +7,8 @@ printf '{"token_idx": 2, "param_name": "model.norm.weight", "block_idx": 0, "act
 coffer append all.mscan rows.csv --source 'Hi there' --tokens 5
 coffer append all.mscan rows.jsonl
 coffer append all.mscan "$scans/two-sequences.mscan"
-coffer append all.mscan all.mscan
+cp all.mscan copy.mscan
+coffer append all.mscan copy.mscan
 coffer ls all.mscan
 coffer ls all.mscan --what params | tail -2
 coffer check --full all.mscan

@@ -15,7 +15,7 @@ size_of() { # width and height of a PNG
 coffer heatmap "$scans/two-sequences.mscan" -o map.png --width 800 --height 400
 head -c 8 map.png | od -An -c
 size_of map.png
-coffer heatmap "$scans/two-sequences.mscan" -o map.png
+coffer heatmap "$scans/two-sequences.mscan" -o map.png --force
 size_of map.png
 coffer heatmap "$scans/compact-json.mscan" -o same.png
 cmp map.png same.png && echo "the same picture for the same records"

@@ -25,7 +25,7 @@ size_of() { # width and height of a PNG
 coffer heatmap waves.pycauset -o waves.png
 head -c 8 waves.png | od -An -c
 size_of waves.png
-coffer heatmap waves.pycauset -o waves.png --width 500 --height 400 --palette magma
+coffer heatmap waves.pycauset -f -o waves.png --width 500 --height 400 --palette magma
 size_of waves.png
 coffer heatmap waves.pycauset -o waves.svg
 head -c 5 waves.svg; echo

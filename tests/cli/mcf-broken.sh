@@ -10,6 +10,9 @@ echo "exit $?"
 coffer check --full saved.mcf
 coffer ls saved.mcf
 coffer diff "$folder" saved.mcf >/dev/null
+echo "the tensors are not verified: exit $?"
+coffer set saved.mcf --delete Damage
+coffer diff "$folder" saved.mcf >/dev/null
 echo "something is lost: exit $?"
 echo "a bent byte in a tensor is found by its sum"
 cp model.mcf bent.mcf

@@ -25,7 +25,7 @@ echo "# a picture that no decoder takes"
 mkdir cut
 coffer get "$set" 3.image -o whole.png
 head -c 60 whole.png >cut/1.png
-coffer pack cut cut.mldf | cut -d , -f 1
+coffer pack cut cut.mldf --store-damaged | cut -d , -f 1
 coffer sheet cut.mldf -o cut.png 2>&1
 echo "exit $?"
 echo "# a wrong key is an error of the set, which names the sample itself"

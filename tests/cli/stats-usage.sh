@@ -11,7 +11,7 @@ coffer stats two-sequences.mscan --sequence 9
 echo "exit $?"
 coffer stats two-sequences.mscan --metric sps --sort mean
 echo "exit $?"
-coffer stats two-sequences.mscan --by layer
+coffer stats two-sequences.mscan --by head
 echo "exit $?"
 coffer stats truncated-records.mscan
 echo "exit $?"

@@ -85,7 +85,7 @@ static coffer_status use_verbs(coffer_source *src, coffer_error *err)
         !(status = coffer_check(report, src, &check_opts, err)) &&
         !(status = coffer_describe(node, src, NULL, err)) && !(status = coffer_list(node, src, NULL, err)))
         status = coffer_diff(node, src, src, &diff_opts, err);
-    if (status == COFFER_OK && coffer_report_count(report) > 0)
+    if (status == COFFER_OK && coffer_report_total(report, COFFER_ERROR) > 0)
         fail_msg("%s", coffer_report_at(report, 0)->text);
     coffer_report_free(report);
     coffer_node_free(node);

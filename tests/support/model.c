@@ -1,5 +1,7 @@
 #include "support/model.h"
 
+#include "base/bytes.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +27,7 @@ coffer_status model_add(coffer_mcf_writer *writer, const char *name, coffer_dtyp
 
 coffer_status model_create(const char *path, const coffer_mcf_writer_opts *opts, coffer_error *err)
 {
-    static const float numbers[6] = { 0, 1, 2, 3, 4, 5 };
+    float numbers[6] = { 0, 1, 2, 3, 4, 5 };
     static const uint8_t bytes[4] = { 1, 2, 3, 4 };
     static const char config[] = "{\"model_type\": \"llama\"}";
     const uint64_t matrix[2] = { 2, 3 }, row[1] = { 4 };
@@ -36,6 +38,7 @@ coffer_status model_create(const char *path, const coffer_mcf_writer_opts *opts,
     coffer_status status = coffer_mcf_writer_create(&writer, path, opts ? opts : &model_overwrite, err);
     if (status)
         return status;
+    coffer__swap_numbers(numbers, sizeof numbers[0], 6);
     info.arch = 1;
     info.model_name = "small";
     info.kvs = kvs;

@@ -56,8 +56,8 @@ void trace_columns_free(coffer_mlyze_events *events);
 /* The findings of check; coffer_report_free(). */
 coffer_report *trace_check(const trace_builder *of);
 
-/* The number of events that check finds nothing wrong with; −1 when there is no file, −2 when it is damaged.
- */
+/* The number of events that check finds nothing wrong with, except what a repair recorded as lost; −1 when
+ * there is no file, −2 when it is damaged. */
 int64_t trace_whole_events(const char *path);
 
 #endif

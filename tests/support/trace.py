@@ -38,7 +38,7 @@ def stack(*names):
     return [{"file_id": frame[n][0], "line": frame[n][1], "func_id": functions.index(n)} for n in names]
 
 
-stacks = {"0": stack("load", "main"), "1": stack("remember", "train", "main"), "2": stack("scratch", "train", "main")}
+stacks = {"0": stack("main", "load"), "1": stack("main", "train", "remember"), "2": stack("main", "train", "scratch")}
 events = [marker(0, 5), alloc(1000, 0x1000, 1 << 20, 0), alloc(500, 0x200000, 3 << 20, 0)]
 for i in range(20):
     events += [alloc(2000, 0x900000 + i * 4096, 2048 if more else 1024, 1), alloc(10, 0x800000, 64 << 10, 2, 2), free(5, 0x800000)]

@@ -134,6 +134,8 @@ static uint16_t settled_type(const coffer__column *column, uint64_t samples)
         return mostly_firsts ? COFFER_MLDF_IMAGE_PNG : COFFER_MLDF_IMAGE_JPEG;
     if (column->can & COFFER__CAN_AUDIO)
         return mostly_firsts ? COFFER_MLDF_AUDIO_COMPRESSED : COFFER_MLDF_AUDIO;
+    if (column->can & COFFER__CAN_VIDEO)
+        return COFFER_MLDF_VIDEO_COMPRESSED;
     if (column->can & COFFER__CAN_ARRAY && !column->arrays.mixed && column->arrays.seen)
         return COFFER_MLDF_NDARRAY;
     if (column->can & COFFER__CAN_TEXT)
@@ -180,13 +182,13 @@ uint32_t coffer__column_sniff(coffer__column *column, const uint8_t *bytes, size
     coffer_image_info image = COFFER_IMAGE_INFO_INIT;
     coffer_audio_info audio = COFFER_AUDIO_INFO_INIT;
     if (!coffer_image_probe(&image, bytes, size, NULL)) {
-        column->firsts += image.kind == COFFER_IMAGE_PNG;
+        column->firsts += image.kind != COFFER_IMAGE_JPEG;
         return COFFER__CAN_IMAGE | COFFER__CAN_BYTES;
     }
     if (coffer__npy_probe(bytes, size))
         return sniff_array(column, bytes, size);
     if (!coffer_audio_probe(&audio, bytes, size, NULL)) {
-        column->firsts += audio.flac;
+        column->firsts += audio.kind != COFFER_AUDIO_WAV;
         return COFFER__CAN_AUDIO | COFFER__CAN_BYTES;
     }
     return COFFER__CAN_BYTES | (coffer__utf8_valid(bytes, size) ? COFFER__CAN_TEXT : 0);

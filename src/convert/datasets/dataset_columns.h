@@ -40,6 +40,7 @@ enum {
     COFFER__CAN_AUDIO = 64,
     COFFER__CAN_LIST = 128, /* several texts */
     COFFER__CAN_BYTES = 256,
+    COFFER__CAN_VIDEO = 1024,
     COFFER__CAN_PATH = 512 /* the value names a file, and the rest is about that */
 };
 
@@ -49,7 +50,7 @@ typedef struct coffer__column {
     uint32_t can;
     uint64_t seen;        /* in how many samples it is */
     uint64_t last_sample; /* the last of them, counted from 1 */
-    uint64_t firsts;      /* how many pictures are PNG, how many sounds FLAC */
+    uint64_t firsts;      /* how many pictures are stored as PNG, how many sounds are compressed */
     bool names_files;     /* pictures, sounds or arrays, going by a name */
     coffer__array_facts arrays;
     uint16_t given_type;    /* said by the file itself; 0 = by the values */

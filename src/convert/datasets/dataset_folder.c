@@ -1,134 +1,55 @@
-/* A folder of files of one kind. The folders right below it are the classes. */
+/* Folders of files of one kind. The folders right below them are the classes. */
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "convert/datasets/dataset_columns.h"
 #include "convert/datasets/dataset_input.h"
 #include "io/file.h"
+#include "io/inputs.h"
 #include "io/os.h"
 #include "outside/archives/folder_walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
-
-/* Kinds of files, by extension. */
-typedef struct file_kind {
-    coffer_dataset_kind kind;
-    const char *field, *title;
-    const char *extensions[5]; /* NULL-terminated */
-} file_kind;
-
-static const file_kind kinds[] = {
-    { COFFER_DATASET_IMAGES, "image", "a picture", { ".jpg", ".jpeg", ".jpe", ".png" } },
-    { COFFER_DATASET_AUDIO, "audio", "a sound", { ".wav", ".flac" } },
-    { COFFER_DATASET_TEXT, "text", "a text", { ".txt", ".text", ".md" } },
-    { COFFER_DATASET_ARRAYS, "array", "an array", { ".npy" } },
-    { COFFER_DATASET_AUTO,
-      "data",
-      "of that kind",
-      { NULL } }, /* anything else, when there is nothing of the above */
-};
-
-#define KIND_COUNT (sizeof kinds / sizeof *kinds)
-#define OTHER_KIND (KIND_COUNT - 1)
 
 enum { FIELD_MAIN, FIELD_PATH, FIELD_LABEL, FIELD_CLASS };
 
 typedef struct folder_input {
     coffer__dataset_input base;
     coffer__folder_list list;
-    int folder;
+    int *folders; /* descriptors */
+    const char *const *names;
+    size_t folder_count;
+    bool follow_links;
+    bool folders_are_classes; /* several folders without folders inside */
     coffer_limits limits;
     size_t at;
-    /* The class of the last file, whose number grows with each new one: paths are sorted. */
+    /* The class of the last file, whose number grows with each new one: files are sorted by class. */
     const char *class_name;
     size_t class_len;
     int64_t label;
 } folder_input;
 
-static size_t kind_of_file(const char *path)
-{
-    for (size_t k = 0; k < OTHER_KIND; k++) {
-        for (const char *const *extension = kinds[k].extensions; *extension; extension++) {
-            if (coffer__file_has_extension(path, *extension))
-                return k;
-        }
-    }
-    return OTHER_KIND;
-}
-
-/* The kind of most files; files of an unknown kind count only when there are no others. */
-static size_t most_common_kind(const coffer__folder_list *list)
-{
-    uint64_t counts[KIND_COUNT] = { 0 };
-    size_t best = OTHER_KIND;
-    for (size_t i = 0; i < list->count; i++)
-        counts[kind_of_file(list->files[i].path)]++;
-    for (size_t k = OTHER_KIND; k-- > 0;) {
-        if (counts[k] && (best == OTHER_KIND || counts[k] >= counts[best]))
-            best = k;
-    }
-    return best;
-}
-
-static coffer_status choose_kind(size_t *out, const coffer__folder_list *list, coffer_dataset_kind kind,
-                                 coffer_error *err)
-{
-    *out = most_common_kind(list);
-    for (size_t k = 0; kind != COFFER_DATASET_AUTO && k < OTHER_KIND; k++) {
-        if (kinds[k].kind == kind)
-            *out = k;
-    }
-    for (size_t i = 0; i < list->count; i++) {
-        if (kind_of_file(list->files[i].path) == *out)
-            return COFFER_OK;
-    }
-    if (list->count == 0)
-        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "no files in the folder");
-    return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "none of its %zu files is %s",
-                        list->count, kinds[*out].title);
-}
-
-static bool leads_to_folder(int folder, const coffer__folder_file *file)
-{
-    int fd = file->irregular ? coffer__os_open_at(folder, file->path, O_RDONLY | O_DIRECTORY) : -1;
-    coffer__file_close(fd);
-    return fd >= 0;
-}
-
-/* Leaves the files of one kind. Links and devices among them stay, to be refused one by one, and so do links
- * to folders, so that skipped directories are reported. */
-static void keep_kind(coffer__folder_list *list, int folder, size_t kind)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        if (kind_of_file(list->files[i].path) == kind || leads_to_folder(folder, &list->files[i]))
-            list->files[kept++] = list->files[i];
-    }
-    list->count = kept;
-}
-
-static uint16_t image_or_audio_type(const coffer__folder_list *list, const char *first_extension,
-                                    uint16_t first, uint16_t other)
-{
-    size_t of_first = 0;
-    for (size_t i = 0; i < list->count; i++)
-        of_first += coffer__file_has_extension(list->files[i].path, first_extension);
-    return 2 * of_first > list->count ? first : other;
-}
-
 static coffer_status open_file(int *fd, const folder_input *input, const coffer__folder_file *file,
                                coffer_error *err)
 {
-    if (file->irregular)
-        return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE, "a link or device, not a file");
+    if (file->entry != COFFER__ENTRY_FILE)
+        return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE, "%s, not a file",
+                            coffer__folder_entry_name(file->entry));
+    int flags = O_RDONLY | O_NONBLOCK | (input->follow_links ? 0 : O_NOFOLLOW);
     do {
-        *fd = coffer__os_open_at(input->folder, file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+        *fd = coffer__os_open_at(input->folders[file->root], file->path, flags);
     } while (*fd < 0 && errno == EINTR);
-    return *fd < 0 ? coffer__fail_errno(err, "cannot open", errno) : COFFER_OK;
+    if (*fd < 0)
+        return coffer__fail_errno(err, "cannot open", errno);
+    coffer__inputs_note(*fd);
+    return COFFER_OK;
 }
+
+/* ---- Fields ---- */
 
 /* Arrays have one type; dimensions in which they differ vary. Only their headers are read here. */
 static coffer_status survey_arrays(folder_input *input, coffer__array_facts *facts, coffer_error *err)
@@ -152,60 +73,111 @@ static coffer_status survey_arrays(folder_input *input, coffer__array_facts *fac
     return status;
 }
 
-static coffer_status add_main_field(folder_input *input, size_t kind, coffer_error *err)
+static bool most_have_extension(const coffer__folder_list *list, const char *const *extensions)
 {
-    static const uint16_t types[KIND_COUNT] = { COFFER_MLDF_IMAGE_JPEG, COFFER_MLDF_AUDIO, COFFER_MLDF_TEXT,
-                                                COFFER_MLDF_NDARRAY, COFFER_MLDF_BYTES };
-    const char *name = kinds[kind].field;
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        for (const char *const *extension = extensions; *extension; extension++)
+            count += coffer__file_has_extension(list->files[i].path, *extension);
+    return 2 * count >= list->count;
+}
+
+static coffer_status add_main_field(folder_input *input, const coffer__file_kind *kind, coffer_error *err)
+{
+    static const char *const jpeg[] = { ".jpg", ".jpeg", ".jpe", ".jfif", NULL }, *const wav[] = { ".wav",
+                                                                                                   NULL };
     coffer_mldf_field *field;
     coffer__array_facts facts = { 0 };
-    coffer_status status =
-        coffer__dataset_add_field(&field, &input->base.schema, name, strlen(name), types[kind], err);
+    coffer_status status = coffer__dataset_add_field(&field, &input->base.schema, kind->field,
+                                                     strlen(kind->field), kind->type, err);
     if (status)
         return status;
-    if (kinds[kind].kind == COFFER_DATASET_IMAGES)
-        field->type =
-            image_or_audio_type(&input->list, ".png", COFFER_MLDF_IMAGE_PNG, COFFER_MLDF_IMAGE_JPEG);
-    if (kinds[kind].kind == COFFER_DATASET_AUDIO)
-        field->type =
-            image_or_audio_type(&input->list, ".flac", COFFER_MLDF_AUDIO_COMPRESSED, COFFER_MLDF_AUDIO);
-    if (kinds[kind].kind != COFFER_DATASET_ARRAYS)
+    /* Pictures of other kinds are stored as PNG. */
+    if (kind->kind == COFFER_DATASET_IMAGES && !most_have_extension(&input->list, jpeg))
+        field->type = COFFER_MLDF_IMAGE_PNG;
+    if (kind->kind == COFFER_DATASET_AUDIO && !most_have_extension(&input->list, wav))
+        field->type = COFFER_MLDF_AUDIO_COMPRESSED;
+    if (kind->kind != COFFER_DATASET_ARRAYS)
         return COFFER_OK;
     status = survey_arrays(input, &facts, err);
     return status ? status : coffer__array_facts_settle(field, &facts, err);
 }
 
-static size_t class_len_of(const char *path)
+/* ---- Classes ---- */
+
+/* A folder as the paths of samples name it, when there are several: without what leads to it from outside. */
+static const char *folder_name(const char *name, size_t *len)
 {
-    const char *slash = strchr(path, '/');
-    return slash ? (size_t)(slash - path) : 0;
+    while (*name == '/' || strncmp(name, "./", 2) == 0 || strncmp(name, "../", 3) == 0)
+        name += *name == '/' ? 1 : strcspn(name, "/") + 1;
+    *len = strlen(name);
+    while (*len && name[*len - 1] == '/')
+        --*len;
+    return name;
 }
 
-static uint64_t count_classes(const coffer__folder_list *list)
+static const char *class_of(const folder_input *input, const coffer__folder_file *file, size_t *len)
 {
-    uint64_t count = 0;
-    const char *last = NULL;
-    size_t last_len = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        const char *path = list->files[i].path;
-        size_t len = class_len_of(path);
-        if (len && (!last || len != last_len || memcmp(path, last, len) != 0)) {
-            count++;
-            last = path;
-            last_len = len;
-        }
+    if (input->folders_are_classes) {
+        const char *name = folder_name(input->names[file->root], len), *end = name + *len;
+        const char *last = end;
+        while (last > name && last[-1] != '/')
+            last--;
+        *len = (size_t)(end - last);
+        return last;
     }
-    return count;
+    const char *slash = strchr(file->path, '/');
+    *len = slash ? (size_t)(slash - file->path) : 0;
+    return file->path;
 }
 
-static coffer_status add_fields(folder_input *input, size_t kind, coffer_error *err)
+static int compare_classes(const void *a, const void *b, void *context)
+{
+    const folder_input *input = context;
+    const coffer__folder_file *x = a, *y = b;
+    size_t x_len, y_len;
+    const char *x_class = class_of(input, x, &x_len), *y_class = class_of(input, y, &y_len);
+    int order = memcmp(x_class, y_class, x_len < y_len ? x_len : y_len);
+    if (order == 0)
+        order = (x_len > y_len) - (x_len < y_len);
+    if (order == 0)
+        order = strcmp(x->path, y->path);
+    return order ? order : (x->root > y->root) - (x->root < y->root);
+}
+
+static bool is_new_class(const folder_input *input, const char *name, size_t len)
+{
+    return len &&
+           (!input->class_name || len != input->class_len || memcmp(name, input->class_name, len) != 0);
+}
+
+static void count_classes(folder_input *input)
+{
+    size_t len, inner = 0;
+    for (size_t i = 0; i < input->list.count; i++)
+        inner += strchr(input->list.files[i].path, '/') != NULL;
+    input->folders_are_classes = input->folder_count > 1 && inner == 0;
+    if (input->folder_count > 1 && input->list.count)
+        qsort_r(input->list.files, input->list.count, sizeof *input->list.files, compare_classes, input);
+    for (size_t i = 0; i < input->list.count; i++) {
+        const char *name = class_of(input, &input->list.files[i], &len);
+        if (!is_new_class(input, name, len))
+            continue;
+        input->base.class_count++;
+        input->class_name = name;
+        input->class_len = len;
+    }
+    input->class_name = NULL;
+}
+
+static coffer_status add_fields(folder_input *input, const coffer__file_kind *kind, coffer_error *err)
 {
     coffer__dataset_schema *schema = &input->base.schema;
     coffer_mldf_field *field;
     coffer_status status = add_main_field(input, kind, err);
     if (!status)
         status = coffer__dataset_add_field(&field, schema, "path", 4, COFFER_MLDF_TEXT, err);
-    input->base.class_count = count_classes(&input->list);
+    count_classes(input);
     if (status || input->base.class_count == 0)
         return status;
     input->base.shares_payloads = true;
@@ -216,6 +188,8 @@ static coffer_status add_fields(folder_input *input, size_t kind, coffer_error *
         field->flags |= COFFER_MLDF_FIELD_OPTIONAL;
     return status;
 }
+
+/* ---- Samples ---- */
 
 static coffer_status folder_rewind(coffer__dataset_input *base, coffer_error *err)
 {
@@ -228,12 +202,13 @@ static coffer_status folder_rewind(coffer__dataset_input *base, coffer_error *er
 }
 
 /* A file next to the class folders does not have a class: its label is −1. */
-static void set_class(folder_input *input, coffer__dataset_sample *sample, const char *path)
+static void set_class(folder_input *input, coffer__dataset_sample *sample, const coffer__folder_file *file)
 {
-    size_t len = class_len_of(path);
+    size_t len;
+    const char *class_name = class_of(input, file, &len);
     coffer__dataset_value *label = &sample->values[FIELD_LABEL], *name = &sample->values[FIELD_CLASS];
-    if (len && (!input->class_name || len != input->class_len || memcmp(path, input->class_name, len) != 0)) {
-        input->class_name = path;
+    if (is_new_class(input, class_name, len)) {
+        input->class_name = class_name;
         input->class_len = len;
         input->label++;
     }
@@ -242,7 +217,7 @@ static void set_class(folder_input *input, coffer__dataset_sample *sample, const
     if (!len)
         return;
     name->form = COFFER__DATASET_FILE;
-    name->bytes = (const uint8_t *)path;
+    name->bytes = (const uint8_t *)class_name;
     name->size = len;
 }
 
@@ -253,16 +228,18 @@ static coffer_status folder_next(bool *more, coffer__dataset_sample *sample, cof
     *more = input->at < input->list.count;
     if (!*more)
         return COFFER_OK;
-    const char *path = input->list.files[input->at++].path;
+    const coffer__folder_file *file = &input->list.files[input->at++];
     coffer__dataset_value *value = &sample->values[FIELD_PATH];
-    if (!coffer__buffer_printf(&sample->name, "%s", path))
-        return coffer__fail_no_memory(err, strlen(path));
+    size_t len = 0;
+    const char *folder = input->folder_count > 1 ? folder_name(input->names[file->root], &len) : "";
+    if (!coffer__buffer_printf(&sample->name, "%.*s%s%s", (int)len, folder, len ? "/" : "", file->path))
+        return coffer__fail_no_memory(err, strlen(file->path));
     value->form = COFFER__DATASET_FILE;
-    value->bytes = (const uint8_t *)path;
-    value->size = strlen(path);
+    value->bytes = (const uint8_t *)file->path;
+    value->size = strlen(file->path);
     if (base->class_count)
-        set_class(input, sample, path);
-    return COFFER_OK;
+        set_class(input, sample, file);
+    return len ? coffer__dataset_value_copy(value, sample->name.data, sample->name.len, err) : COFFER_OK;
 }
 
 static coffer_status folder_load(coffer__dataset_sample *sample, const coffer__dataset_input *base,
@@ -274,11 +251,15 @@ static coffer_status folder_load(coffer__dataset_sample *sample, const coffer__d
     int fd = -1;
     coffer_status status = open_file(&fd, input, file, err);
     if (!status)
-        status = coffer__folder_read_file(&value->own, fd, input->limits.memory_bytes, file->path, err);
+        status =
+            coffer__dataset_read_file(&value->own, sample, fd, input->limits.memory_bytes, file->path, err);
     coffer__file_close(fd);
     value->form = COFFER__DATASET_FILE;
     value->bytes = value->own.data;
     value->size = value->own.len;
+    coffer_video_info video = COFFER_VIDEO_INFO_INIT;
+    if (!status && base->schema.fields[FIELD_MAIN].type == COFFER_MLDF_VIDEO_COMPRESSED)
+        status = coffer_video_probe(&video, value->bytes, value->size, err);
     return status;
 }
 
@@ -286,16 +267,32 @@ static void folder_close(coffer__dataset_input *base)
 {
     folder_input *input = (folder_input *)base;
     coffer__folder_list_free(&input->list);
-    coffer__file_close(input->folder);
+    for (size_t i = 0; input->folders && i < input->folder_count; i++)
+        coffer__file_close(input->folders[i]);
+    coffer__free(input->folders);
     coffer__dataset_input_free(base);
 }
 
-coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const char *folder,
-                                          coffer__folder_list *list, coffer_dataset_kind kind,
-                                          const coffer_limits *limits, coffer_error *err)
+static coffer_status open_folders(folder_input *input, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    input->folders = coffer__alloc_array(input->folder_count, sizeof *input->folders);
+    if (!input->folders)
+        return coffer__fail_no_memory(err, input->folder_count * sizeof *input->folders);
+    for (size_t i = 0; i < input->folder_count; i++)
+        input->folders[i] = -1;
+    for (size_t i = 0; !status && i < input->folder_count; i++)
+        status = coffer__file_open(&input->folders[i], input->names[i], O_RDONLY | O_DIRECTORY, 0, err);
+    return status;
+}
+
+coffer_status coffer__dataset_open_folders(coffer__dataset_input **out, const char *const *folders,
+                                           size_t folder_count, coffer__folder_list *list,
+                                           const coffer_mldf_pack_opts *opts, const coffer_limits *limits,
+                                           coffer_error *err)
 {
     folder_input *input = NULL;
-    size_t found = OTHER_KIND;
+    const coffer__file_kind *kind = NULL;
     coffer_status status = coffer__dataset_input_new(&input, sizeof *input, err);
     if (status)
         return status;
@@ -303,26 +300,27 @@ coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const cha
     input->base.load = folder_load;
     input->base.rewind = folder_rewind;
     input->base.close = folder_close;
+    input->base.unit = "files";
     input->limits = coffer__limits(limits);
-    input->folder = -1;
+    input->names = folders;
+    input->folder_count = folder_count;
+    input->follow_links = opts->follow_links;
     input->label = -1;
     input->list = *list;
     *list = (coffer__folder_list){ 0 };
-    status = coffer__file_open(&input->folder, folder, O_RDONLY | O_DIRECTORY, 0, err);
+    status = open_folders(input, err);
     if (!status)
-        status = choose_kind(&found, &input->list, kind, err);
-    if (!status) {
-        keep_kind(&input->list, input->folder, found);
-        input->base.count = input->list.count;
-        for (size_t i = 0; i < input->list.count; i++)
-            coffer__digest_add(input->base.seen, input->list.files[i].path,
-                               strlen(input->list.files[i].path) + 1);
-        status = add_fields(input, found, err);
-    }
+        status = coffer__dataset_sort_out(&kind, &input->list, input->folders, &input->base, opts, err);
+    if (!status)
+        status = add_fields(input, kind, err);
     if (status) {
         folder_close(&input->base);
         return status;
     }
+    input->base.count = input->list.count;
+    for (size_t i = 0; i < input->list.count; i++)
+        coffer__digest_add(input->base.seen, input->list.files[i].path,
+                           strlen(input->list.files[i].path) + 1);
     *out = &input->base;
     return COFFER_OK;
 }

@@ -60,15 +60,30 @@ typedef struct coffer__dataset_value {
 
 typedef struct coffer__dataset_sample {
     uint64_t index;                /* in the input, those that are left out counted */
+    uint64_t units;                /* files, members or lines that it is made of */
     coffer__buffer name;           /* what messages call it: a path, a member, a line */
     coffer_error failure;          /* of loading it */
     coffer__dataset_value *values; /* one for each field */
+    coffer_mldf_origin origin;     /* of the files that were read for it */
+    bool only_examine;             /* files are examined for the origin, but not read */
 } coffer__dataset_sample;
 
 /* ---- Inputs ---- */
 
+/* Something of the input that is not packed. */
+typedef struct coffer__left_out {
+    const char *name, *text;
+    coffer_status code;
+    bool expected; /* hidden, or left out on request */
+} coffer__left_out;
+
 typedef struct coffer__dataset_input {
     coffer__dataset_schema schema;
+    const char *unit; /* what is counted: "files" */
+    uint64_t found;   /* of them, left_out included */
+    coffer__left_out *left_out;
+    size_t left_out_count, left_out_capacity;
+    coffer__arena left_out_names;
     uint64_t count;           /* of samples */
     uint64_t class_count;     /* 0: without classes */
     const char *kept_as_text; /* a field that names files which are not read in; NULL = none */
@@ -85,6 +100,9 @@ typedef struct coffer__dataset_input {
     void (*close)(struct coffer__dataset_input *input);
 } coffer__dataset_input;
 
+/* Notes something of the input that is not packed. text : a constant. Does not change `found`. */
+coffer_status coffer__dataset_leave_out(coffer__dataset_input *input, const char *name, coffer_status code,
+                                        const char *text, bool expected, coffer_error *err);
 /* Zeroed memory for an input of this size, with its digest. */
 coffer_status coffer__dataset_input_new(void *out, size_t size, coffer_error *err);
 /* Frees the common part of an input; called by its close. */
@@ -99,11 +117,28 @@ static inline void coffer__dataset_input_close(coffer__dataset_input *input)
 coffer_status coffer__dataset_value_copy(coffer__dataset_value *value, const void *bytes, size_t size,
                                          coffer_error *err);
 
+/* A kind of files in a folder. */
+typedef struct coffer__file_kind {
+    coffer_dataset_kind kind;
+    const char *field;
+    uint16_t type;
+    const char *title, *other_title; /* "a picture", "not a picture" */
+    const char *const *extensions;
+} coffer__file_kind;
+
+/* Chooses the kind of a folder's samples and leaves its files in the list; the input gets all others as left
+ * out. folders : descriptors. */
+coffer_status coffer__dataset_sort_out(const coffer__file_kind **out, coffer__folder_list *list,
+                                       const int *folders, coffer__dataset_input *input,
+                                       const coffer_mldf_pack_opts *opts, coffer_error *err);
+
 /* One for each kind of input. Sources are borrowed. Paths and options: as in coffer_mldf_pack. */
-/* list : the files of the folder; the input takes ownership, the list is empty afterwards. */
-coffer_status coffer__dataset_open_folder(coffer__dataset_input **out, const char *folder,
-                                          coffer__folder_list *list, coffer_dataset_kind kind,
-                                          const coffer_limits *limits, coffer_error *err);
+/* folders : those that the list is of. list : their files; the input takes ownership, the list is empty
+ * afterwards. */
+coffer_status coffer__dataset_open_folders(coffer__dataset_input **out, const char *const *folders,
+                                           size_t folder_count, coffer__folder_list *list,
+                                           const coffer_mldf_pack_opts *opts, const coffer_limits *limits,
+                                           coffer_error *err);
 coffer_status coffer__dataset_open_tar(coffer__dataset_input **out, coffer_source *const *shards,
                                        size_t count, const coffer_limits *limits, coffer_error *err);
 /* folder : a descriptor of the folder that paths are relative to, or −1: no value names a file. */
@@ -120,13 +155,57 @@ coffer_status coffer__dataset_open_tfrecord(coffer__dataset_input **out, coffer_
 coffer_status coffer__dataset_open_beton(coffer__dataset_input **out, coffer_source *src,
                                          const coffer_limits *limits, coffer_error *err);
 
+/* ---- Origins (dataset_origin.c) ---- */
+
+/* Reads a file of a sample, and notes its size, time and hash. */
+coffer_status coffer__dataset_read_file(coffer__buffer *out, coffer__dataset_sample *sample, int fd,
+                                        uint64_t limit, const char *path, coffer_error *err);
+
+/* Comparing the files of an interrupted pack with those of the input. */
+typedef struct coffer__dataset_resume {
+    coffer__dataset_input *input;   /* at its beginning; it has to be rewound afterwards */
+    coffer__dataset_sample *sample; /* to work with */
+    uint64_t index;                 /* of the next sample */
+    bool changed;                   /* a file has changed; sample->name says which sample */
+} coffer__dataset_resume;
+
+#define COFFER__DATASET_EXAMINED_MAX 64 /* fields; a sample with more of them is read at once */
+
+/* A coffer_mldf_resume_check. context : a coffer__dataset_resume. */
+coffer_status coffer__dataset_unchanged(bool *same, void *context, uint64_t mark,
+                                        const coffer_mldf_origin *origin, coffer_error *err);
+
 /* ---- Taking files apart ---- */
+
+/* Changes between a file and the value that is stored of it. */
+typedef enum coffer__dataset_change {
+    COFFER__STORED_AS_PNG, /* a kind that the format does not have */
+    COFFER__KEPT_AS_PNG,   /* 16 bits or alpha, which the form asked for cannot hold */
+    COFFER__TURNED,        /* the orientation is in the pixels now */
+    COFFER__FIRST_FRAME,   /* of several */
+    COFFER__STORED_WHOLE,  /* a WAV file that is not plain integers */
+    COFFER__NOT_DECODED,   /* asked for, but there is no decoder */
+    COFFER__STORED_DAMAGED,
+    COFFER__CHANGE_COUNT
+} coffer__dataset_change;
 
 typedef struct coffer__dataset_taker {
     const coffer_mldf_pack_opts *opts;
     coffer_image_decoder *decoder;
     coffer_pixels pixels, scaled;
+    float *sound;
+    size_t sound_capacity;
+    uint64_t changes[COFFER__CHANGE_COUNT];
 } coffer__dataset_taker;
+
+void coffer__dataset_taker_free(coffer__dataset_taker *taker);
+/* Decodes a stored value and throws the result away. COFFER_E_UNSUPPORTED when there is no decoder. */
+coffer_status coffer__dataset_try_picture(const void *bytes, size_t size, coffer__dataset_taker *taker,
+                                          coffer_error *err);
+coffer_status coffer__dataset_try_sound(const void *bytes, size_t size, coffer__dataset_taker *taker,
+                                        const coffer_limits *limits, coffer_error *err);
+/* The codec of a sound in the file. */
+uint8_t coffer__dataset_codec(const coffer_audio_info *info);
 
 /* Makes a value of form FILE one that is READY for its field. One taker per thread. */
 coffer_status coffer__dataset_take(coffer__dataset_value *value, const coffer_mldf_field *field,

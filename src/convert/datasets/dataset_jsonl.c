@@ -40,30 +40,50 @@ static uint32_t judge_scalar(const coffer__json_value *value)
     }
 }
 
+static coffer_status fail_mixed(const jsonl_input *input, const coffer__column *column, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_INCONSISTENT, coffer__jsonl_offset(input->reader),
+                        "line %" PRIu64 ": \"%s\" is bytes in some lines and not in others",
+                        coffer__jsonl_line(input->reader), column->name);
+}
+
+/* Values that JSON cannot hold exactly occur between others: floats, texts and JSON. */
+static coffer_status survey_typed(jsonl_input *input, coffer__column *column, const coffer__json_value *value,
+                                  coffer_error *err)
+{
+    uint16_t type = coffer__mldf_json_type(value);
+    uint32_t needs = type == COFFER_MLDF_FLOAT  ? COFFER__CAN_FLOAT
+                     : type == COFFER_MLDF_TEXT ? COFFER__CAN_TEXT
+                     : type == COFFER_MLDF_JSON ? COFFER__CAN_JSON
+                                                : 0;
+    if (!column->given_type && column->seen && !(column->can & needs))
+        return fail_mixed(input, column, err);
+    coffer_status status = coffer__mldf_json_survey(column, value, err);
+    if (!status)
+        coffer__column_see(column, input->manifest.sample, needs ? needs : COFFER__CAN_JSON);
+    return status;
+}
+
 static coffer_status survey_value(jsonl_input *input, const coffer__json_value *value, coffer_error *err)
 {
     coffer__column *column;
     uint32_t path = 0;
-    if (value->kind == COFFER__JSON_NULL)
-        return COFFER_OK;
     coffer_status status = coffer__columns_get(&column, &input->manifest.columns, value->key, value->key_len,
                                                &input->manifest.limits, err);
-    if (status)
+    if (status || value->kind == COFFER__JSON_NULL)
         return status;
-    bool has_bytes = value->kind == COFFER__JSON_OBJECT && coffer__mldf_json_is(value);
-    if (has_bytes != (column->given_type != 0) && column->seen)
-        return coffer__fail(err, COFFER_E_INCONSISTENT, coffer__jsonl_offset(input->reader),
-                            "line %" PRIu64 ": \"%s\" is bytes in some lines and not in others",
-                            coffer__jsonl_line(input->reader), column->name);
-    if (has_bytes)
-        status = coffer__mldf_json_survey(column, value, err);
-    else if (value->kind == COFFER__JSON_STRING)
+    if (value->kind == COFFER__JSON_OBJECT && coffer__mldf_json_is(value))
+        return survey_typed(input, column, value, err);
+    bool is_text = value->kind == COFFER__JSON_STRING;
+    if (column->given_type && column->given_type != COFFER_MLDF_JSON &&
+        !(column->given_type == COFFER_MLDF_TEXT && is_text))
+        return fail_mixed(input, column, err);
+    if (is_text)
         status = coffer__manifest_judge_path(&path, &input->manifest, column, value->as.string,
                                              value->string_len, err);
     if (!status)
         coffer__column_see(column, input->manifest.sample,
-                           path | (value->kind == COFFER__JSON_STRING ? COFFER__CAN_TEXT | COFFER__CAN_JSON
-                                                                      : judge_scalar(value)));
+                           path | (is_text ? COFFER__CAN_TEXT | COFFER__CAN_JSON : judge_scalar(value)));
     return status;
 }
 
@@ -91,30 +111,23 @@ static coffer_status take_text(coffer__dataset_value *value, const coffer__json_
     return coffer__dataset_value_copy(value, from->as.string, from->string_len, err);
 }
 
-static coffer_status take_json(coffer__dataset_value *value, const coffer__json_value *from,
-                               coffer_error *err)
+/* JSON is stored as it is written in the line. */
+static coffer_status take_json(coffer__dataset_value *value, const char *raw, size_t len, coffer_error *err)
 {
-    coffer__json_writer writer;
-    value->own.len = 0;
-    coffer__json_writer_init(&writer, &value->own, 0);
-    coffer__json_write_value(&writer, from);
-    if (value->own.failed)
-        return coffer__fail_no_memory(err, value->own.len);
     value->form = COFFER__DATASET_READY;
-    value->bytes = value->own.data;
-    value->size = value->own.len;
-    return COFFER_OK;
+    return coffer__dataset_value_copy(value, raw, len, err);
 }
 
 static coffer_status take_value(jsonl_input *input, coffer__dataset_sample *sample,
-                                const coffer__json_value *from, coffer_error *err)
+                                const coffer__json_value *from, const char *raw, size_t raw_len,
+                                coffer_error *err)
 {
     const coffer__column *column = coffer__columns_find(&input->manifest.columns, from->key, from->key_len);
     if (!column || from->kind == COFFER__JSON_NULL)
         return COFFER_OK;
     const coffer_mldf_field *field = &input->manifest.base.schema.fields[column->field];
     coffer__dataset_value *value = &sample->values[column->field];
-    if (column->given_type && coffer__mldf_json_is(from))
+    if (from->kind == COFFER__JSON_OBJECT && coffer__mldf_json_is(from))
         return coffer__mldf_json_take(value, from, field, err);
     if (field->type == COFFER_MLDF_INT || field->type == COFFER_MLDF_FLOAT) {
         value->form = COFFER__DATASET_SCALAR;
@@ -127,7 +140,7 @@ static coffer_status take_value(jsonl_input *input, coffer__dataset_sample *samp
     }
     if (from->kind == COFFER__JSON_STRING && field->type != COFFER_MLDF_JSON)
         return take_text(value, from, column, err);
-    return take_json(value, from, err);
+    return take_json(value, raw, raw_len, err);
 }
 
 static coffer_status jsonl_next(bool *more, coffer__dataset_sample *sample, coffer__dataset_input *base,
@@ -141,9 +154,14 @@ static coffer_status jsonl_next(bool *more, coffer__dataset_sample *sample, coff
         return status;
     coffer__buffer_printf(&sample->name, "%s: line %" PRIu64, coffer_source_name(input->manifest.src),
                           coffer__jsonl_line(input->reader));
+    const char *raw = "";
+    size_t raw_len = 0, at = 0;
     for (const coffer__json_value *value = coffer__json_first(object); !status && value;
-         value = coffer__json_next(object, value))
-        status = take_value(input, sample, value, err);
+         value = coffer__json_next(object, value)) {
+        if (!coffer__jsonl_next_raw(&raw, &raw_len, input->reader, &at))
+            return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "the lines have changed");
+        status = take_value(input, sample, value, raw, raw_len, err);
+    }
     return status;
 }
 

@@ -34,6 +34,8 @@ static uint32_t types_of(const coffer__tar_extension *known)
         return COFFER__CAN_IMAGE;
     case COFFER__TAR_AUDIO:
         return COFFER__CAN_AUDIO;
+    case COFFER__TAR_VIDEO:
+        return COFFER__CAN_VIDEO;
     case COFFER__TAR_ARRAY:
         return COFFER__CAN_ARRAY;
     case COFFER__TAR_JSON:
@@ -85,8 +87,12 @@ coffer_status coffer__manifest_judge_path(uint32_t *can, coffer__manifest *manif
         return COFFER_OK;
     const coffer__tar_extension *known = coffer__tar_extension_of(extension);
     uint32_t types = known ? types_of(known) : 0;
-    if (types == 0)
+    if (types == 0) {
+        /* A file of a kind that is not read in: its path stays, and that is reported. */
+        if (column->seen == 0 && look_at_file(manifest, column, false, text, len, NULL) == COFFER_OK)
+            column->names_files = true;
         return COFFER_OK;
+    }
     bool is_array = types == COFFER__CAN_ARRAY;
     column->names_files = column->names_files || types != COFFER__CAN_TEXT;
     if (column->seen == 0 || is_array) {
@@ -107,7 +113,8 @@ coffer_status coffer__manifest_settle(coffer__manifest *manifest, coffer_error *
         return coffer__fail_other(err,
                                   coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "no samples in it"),
                                   coffer__source_other_name(manifest->src));
-    const uint32_t of_files = COFFER__CAN_PATH | COFFER__CAN_IMAGE | COFFER__CAN_AUDIO | COFFER__CAN_ARRAY;
+    const uint32_t of_files =
+        COFFER__CAN_PATH | COFFER__CAN_IMAGE | COFFER__CAN_AUDIO | COFFER__CAN_ARRAY | COFFER__CAN_VIDEO;
     for (size_t i = 0; i < manifest->columns.count; i++) {
         coffer__column *column = &manifest->columns.items[i];
         if (!(column->can & COFFER__CAN_PATH) && !column->given_type)
@@ -134,7 +141,8 @@ coffer_status coffer__manifest_load(coffer__dataset_sample *sample, const coffer
             return coffer__fail_no_memory(err, value->size);
         status = coffer__folder_open_inside(&fd, manifest->folder, path, err);
         if (!status)
-            status = coffer__folder_read_file(&value->own, fd, manifest->limits.memory_bytes, path, err);
+            status =
+                coffer__dataset_read_file(&value->own, sample, fd, manifest->limits.memory_bytes, path, err);
         value->is_path = false;
         value->bytes = value->own.data;
         value->size = value->own.len;

@@ -86,35 +86,45 @@ static void fingerprint(const pack *work)
     }
 }
 
-/* Each folder is walked once. */
-static coffer_status list_files(pack *work, const char *folder, coffer_error *err)
+static coffer_status add_files_of(pack *work, size_t index, coffer_error *err)
 {
-    if (work->listed == folder)
+    const coffer__folder_walk_opts opts = { .follow_links = work->opts.follow_links,
+                                            .keep_unreadable = work->opts.keep_going,
+                                            .root = (uint32_t)index };
+    return coffer__folder_list_read(&work->list, work->inputs[index], &opts, &work->limits, err);
+}
+
+/* Each folder is walked once. */
+static coffer_status list_files(pack *work, size_t index, coffer_error *err)
+{
+    if (work->listed == work->inputs[index])
         return COFFER_OK;
     coffer__folder_list_free(&work->list);
     work->list = (coffer__folder_list){ 0 };
-    work->listed = folder;
-    return coffer__folder_list_read(&work->list, folder, &work->limits, err);
+    work->listed = work->inputs[index];
+    return add_files_of(work, index, err);
 }
 
 /* Adds the shards of a folder, sorted by name. */
-static coffer_status add_shards_of(pack *work, const char *folder, coffer_error *err)
+static coffer_status add_shards_of(pack *work, size_t index, coffer_error *err)
 {
     coffer__buffer path = COFFER__BUFFER_INIT;
-    coffer_status status = list_files(work, folder, err);
+    const char *folder = work->inputs[index];
+    coffer_status status = list_files(work, index, err);
     for (size_t i = 0; !status && i < work->list.count; i++) {
         const coffer__folder_file *file = &work->list.files[i];
-        if (!is_shard(file->path))
+        if (!is_shard(file->path) || file->hidden)
             continue;
         path.len = 0;
         coffer__buffer_printf(&path, "%s/%s", folder, file->path);
         if (path.failed)
             status = coffer__fail_no_memory(err, strlen(folder));
-        else if (file->irregular)
-            status = coffer__fail_other(err,
-                                        coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
-                                                     "a link or device, not a file"),
-                                        file->path);
+        else if (file->entry != COFFER__ENTRY_FILE)
+            status =
+                coffer__fail_other(err,
+                                   coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
+                                                "%s, not a file", coffer__folder_entry_name(file->entry)),
+                                   file->path);
         else
             status = add_source(work, coffer__buffer_text(&path), err);
     }
@@ -122,27 +132,50 @@ static coffer_status add_shards_of(pack *work, const char *folder, coffer_error 
     return status;
 }
 
+/* The files next to the shards of a folder. */
+static coffer_status leave_out_others(pack *work, size_t index, coffer_error *err)
+{
+    coffer_status status = list_files(work, index, err);
+    for (size_t i = 0; !status && i < work->list.count; i++) {
+        const coffer__folder_file *file = &work->list.files[i];
+        if (is_shard(file->path) && !file->hidden)
+            continue;
+        work->input->found++;
+        status = coffer__dataset_leave_out(work->input, file->path, COFFER_E_UNSUPPORTED,
+                                           file->hidden ? "hidden" : "not a tar file", file->hidden, err);
+    }
+    return status;
+}
+
 static coffer_status open_shards(pack *work, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < work->input_count; i++)
-        status = is_folder(work->inputs[i]) ? add_shards_of(work, work->inputs[i], err)
-                                            : add_source(work, work->inputs[i], err);
+        status =
+            is_folder(work->inputs[i]) ? add_shards_of(work, i, err) : add_source(work, work->inputs[i], err);
     if (!status && work->source_count == 0)
         status = coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "no tar files in the folder");
-    return status ? status
-                  : coffer__dataset_open_tar(&work->input, work->sources, work->source_count, &work->limits,
-                                             err);
+    if (!status)
+        status =
+            coffer__dataset_open_tar(&work->input, work->sources, work->source_count, &work->limits, err);
+    for (size_t i = 0; !status && i < work->input_count; i++)
+        if (is_folder(work->inputs[i]))
+            status = leave_out_others(work, i, err);
+    return status;
 }
 
 static coffer_status open_manifest(pack *work, coffer_error *err)
 {
     const char *path = work->inputs[0];
     size_t len = coffer__file_folder_len(path);
-    char *folder = len ? coffer__strndup(path, len) : coffer__strdup(".");
+    char *folder = work->opts.root ? coffer__strdup(work->opts.root)
+                   : len           ? coffer__strndup(path, len)
+                                   : coffer__strdup(".");
     if (!folder)
         return coffer__fail_no_memory(err, len + 1);
     coffer_status status = coffer__file_open(&work->folder, folder, O_RDONLY | O_DIRECTORY, 0, err);
+    if (status && work->opts.root)
+        status = coffer__fail_other(err, status, folder);
     coffer__free(folder);
     if (!status)
         status = add_source(work, path, err);
@@ -162,18 +195,21 @@ static coffer_status open_array(pack *work, coffer_error *err)
 static coffer_status fail_one(const pack *work, const char *what, coffer_error *err)
 {
     return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                        "%zu inputs: %s must be packed alone; only tar shards can be packed together",
+                        "%zu inputs: %s must be packed alone; tar shards and folders can be packed together",
                         work->input_count, what);
 }
 
 /* *out : true when at least half of the files of a folder are shards. */
-static coffer_status holds_shards(bool *out, pack *work, const char *folder, coffer_error *err)
+static coffer_status holds_shards(bool *out, pack *work, coffer_error *err)
 {
-    coffer_status status = list_files(work, folder, err);
-    size_t shards = 0;
-    for (size_t i = 0; i < work->list.count; i++)
-        shards += is_shard(work->list.files[i].path);
-    *out = shards && 2 * shards >= work->list.count;
+    coffer_status status = list_files(work, 0, err);
+    size_t shards = 0, others = 0;
+    for (size_t i = 0; i < work->list.count; i++) {
+        bool shard = is_shard(work->list.files[i].path);
+        shards += shard && !work->list.files[i].hidden;
+        others += !shard && !work->list.files[i].hidden;
+    }
+    *out = shards && shards >= others;
     return status;
 }
 
@@ -184,7 +220,7 @@ static coffer_status choose_kind(coffer_dataset_kind *kind, pack *work, coffer_e
     if (*kind != COFFER_DATASET_AUTO)
         return COFFER_OK;
     if (is_folder(first)) {
-        coffer_status status = holds_shards(&shards, work, first, err);
+        coffer_status status = holds_shards(&shards, work, err);
         if (status)
             return status;
     } else if (!shards) {
@@ -222,16 +258,39 @@ static coffer_status open_input(pack *work, coffer_error *err)
         return status;
     if (kind == COFFER_DATASET_WEBDATASET)
         return open_shards(work, err);
-    if (work->input_count != 1)
-        return fail_one(work, is_folder(work->inputs[0]) ? "a folder" : "such a file", err);
+    size_t folders = 0;
+    for (size_t i = 0; i < work->input_count; i++)
+        folders += is_folder(work->inputs[i]);
+    if (work->input_count != 1 && folders != work->input_count)
+        return fail_one(work, folders ? "folders and files" : "such a file", err);
     if (kind == COFFER_DATASET_MANIFEST)
         return open_manifest(work, err);
-    if (kind == COFFER_DATASET_ARRAYS && !is_folder(work->inputs[0]))
+    if (kind == COFFER_DATASET_ARRAYS && folders == 0)
         return open_array(work, err);
-    status = list_files(work, work->inputs[0], err);
+    status = list_files(work, 0, err);
+    for (size_t i = 1; !status && i < work->input_count; i++)
+        status = add_files_of(work, i, err);
     return status ? status
-                  : coffer__dataset_open_folder(&work->input, work->inputs[0], &work->list, kind,
-                                                &work->limits, err);
+                  : coffer__dataset_open_folders(&work->input, work->inputs, work->input_count, &work->list,
+                                                 &work->opts, &work->limits, err);
+}
+
+/* With `strict`, nothing is left out that the options did not name. */
+static coffer_status expect_all(const pack *work, coffer_error *err)
+{
+    const coffer__left_out *first = NULL;
+    size_t count = 0;
+    for (size_t i = work->input->left_out_count; work->opts.strict && i-- > 0;) {
+        if (work->input->left_out[i].expected)
+            continue;
+        first = &work->input->left_out[i];
+        count++;
+    }
+    if (count == 0)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                        "%zu of %" PRIu64 " %s would be left out, the first is %s: %s", count,
+                        work->input->found, work->input->unit, first->name, first->text);
 }
 
 /* Leftovers are neither resumed nor deleted unless asked. */
@@ -302,7 +361,10 @@ coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size
     status = open_input(&work, err);
     if (!status) {
         fingerprint(&work);
-        status = coffer__dataset_write(out, work.input, out_path, &work.opts, true, err);
+        status = expect_all(&work, err);
+    }
+    if (!status) {
+        status = coffer__dataset_write(out, work.input, out_path, &work.opts, !work.write.no_partial, err);
     }
     if (!status)
         status = intact(&work, err);

@@ -64,8 +64,24 @@ coffer_status coffer__dataset_input_new(void *out, size_t size, coffer_error *er
     return COFFER_OK;
 }
 
+coffer_status coffer__dataset_leave_out(coffer__dataset_input *input, const char *name, coffer_status code,
+                                        const char *text, bool expected, coffer_error *err)
+{
+    coffer_status status = coffer__array_reserve_one(&input->left_out, &input->left_out_capacity,
+                                                     input->left_out_count, sizeof *input->left_out, err);
+    if (status)
+        return status;
+    char *copy = coffer__arena_text(&input->left_out_names, name, strlen(name));
+    if (!copy)
+        return coffer__fail_no_memory(err, strlen(name));
+    input->left_out[input->left_out_count++] = (coffer__left_out){ copy, text, code, expected };
+    return COFFER_OK;
+}
+
 void coffer__dataset_input_free(coffer__dataset_input *input)
 {
+    coffer__free(input->left_out);
+    coffer__arena_free(&input->left_out_names);
     coffer__dataset_schema_free(&input->schema);
     coffer__digest_free(input->seen);
     coffer__free(input);

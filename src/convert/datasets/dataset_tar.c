@@ -30,6 +30,7 @@ typedef struct tar_input {
     size_t key;      /* field that the stem goes into; SIZE_MAX = none */
     coffer__buffer stem;
     uint64_t sample; /* the current one, counted from 1 */
+    bool surveying;  /* members without a value are noted */
 } tar_input;
 
 /* ---- Members ---- */
@@ -65,13 +66,33 @@ static bool split_name(member_name *out, const char *name, size_t len)
     return true;
 }
 
+static coffer_status leave_out(tar_input *input, const char *why, bool expected, coffer_error *err)
+{
+    coffer__buffer name = COFFER__BUFFER_INIT;
+    coffer__buffer_printf(&name, "%s: %s", coffer_source_name(input->shards[input->shard]),
+                          input->member->name);
+    coffer_status status = name.failed ? coffer__fail_no_memory(err, input->member->name_len)
+                                       : coffer__dataset_leave_out(&input->base, coffer__buffer_text(&name),
+                                                                   COFFER_E_UNSUPPORTED, why, expected, err);
+    coffer__buffer_free(&name);
+    return status;
+}
+
 /* The next member of the shard that carries a value; NULL after the last one of the shard. */
 static coffer_status next_member(member_name *name, tar_input *input, coffer_error *err)
 {
-    coffer_status status = COFFER_OK;
-    do {
-        status = coffer__tar_next(&input->member, input->reader, err);
-    } while (!status && input->member && !split_name(name, input->member->name, input->member->name_len));
+    coffer_status status;
+    while (!(status = coffer__tar_next(&input->member, input->reader, err)) && input->member) {
+        input->base.found += input->surveying;
+        if (split_name(name, input->member->name, input->member->name_len))
+            break;
+        bool metadata = strncmp(input->member->name, "__", 2) == 0;
+        if (input->surveying)
+            status = leave_out(input, metadata ? "metadata of the archive" : "a name without an extension",
+                               metadata, err);
+        if (status)
+            break;
+    }
     return status;
 }
 
@@ -162,10 +183,12 @@ static coffer_status survey_member(tar_input *input, coffer__column *column, con
     coffer__tar_class kind = known ? known->kind : COFFER__TAR_BYTES;
     const uint8_t *bytes;
     uint64_t size = input->member->size;
-    if (kind == COFFER__TAR_IMAGE || kind == COFFER__TAR_AUDIO) {
+    if (kind == COFFER__TAR_IMAGE || kind == COFFER__TAR_AUDIO || kind == COFFER__TAR_VIDEO) {
         column->firsts += known->is_first;
         coffer__column_see(column, input->sample,
-                           kind == COFFER__TAR_IMAGE ? COFFER__CAN_IMAGE : COFFER__CAN_AUDIO);
+                           kind == COFFER__TAR_IMAGE   ? COFFER__CAN_IMAGE
+                           : kind == COFFER__TAR_AUDIO ? COFFER__CAN_AUDIO
+                                                       : COFFER__CAN_VIDEO | COFFER__CAN_BYTES);
         return COFFER_OK;
     }
     if (kind == COFFER__TAR_BYTES) {
@@ -196,6 +219,8 @@ static coffer_status survey_shard(tar_input *input, coffer__buffer *own, coffer_
                                          &input->limits, err);
         if (!status && column && column->last_sample == input->sample)
             status = fail_twice(input, err);
+        if (!status && !column)
+            status = leave_out(input, "not in the schema of the archive", false, err);
         if (!status && column)
             status = input->has_schema ? (coffer__column_see(column, input->sample, UINT32_MAX), COFFER_OK)
                                        : survey_member(input, column, &name, own, err);
@@ -313,11 +338,13 @@ static coffer_status survey(tar_input *input, coffer_error *err)
         status = coffer__dataset_add_field(&field, &input->base.schema, key_name, sizeof key_name - 1,
                                            COFFER_MLDF_TEXT, err);
     }
+    input->surveying = true;
     for (size_t i = 0; !status && i < input->shard_count; i++) {
         status = open_shard(input, i, err);
         if (!status)
             status = survey_shard(input, &own, err);
     }
+    input->surveying = false;
     coffer__buffer_free(&own);
     input->base.count = input->sample;
     if (!status && !input->has_schema)
@@ -341,6 +368,7 @@ static coffer_status take_member(tar_input *input, coffer__dataset_sample *sampl
         coffer__columns_find(&input->columns, name->extension, name->extension_len);
     if (!column)
         return COFFER_OK;
+    sample->units++;
     coffer__dataset_value *value = &sample->values[column->field];
     value->form = COFFER__DATASET_FILE;
     value->size = (size_t)input->member->size;
@@ -372,6 +400,7 @@ static coffer_status tar_next(bool *more, coffer__dataset_sample *sample, coffer
     if (!*more)
         return status;
     status = begin_sample(input, &name, err);
+    sample->units = 0;
     coffer__buffer_printf(&sample->name, "%s: %s", coffer_source_name(input->shards[input->shard]),
                           coffer__buffer_text(&input->stem));
     if (!status && input->key != SIZE_MAX) {
@@ -406,6 +435,7 @@ coffer_status coffer__dataset_open_tar(coffer__dataset_input **out, coffer_sourc
     input->base.next = tar_next;
     input->base.rewind = tar_rewind;
     input->base.close = tar_close;
+    input->base.unit = "members";
     input->shards = shards;
     input->shard_count = count;
     input->limits = coffer__limits(limits);

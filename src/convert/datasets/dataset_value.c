@@ -13,8 +13,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { CODEC_PCM = 0, CODEC_FLAC = 1 };
-
 static coffer_status take_json(const coffer__dataset_value *value, const coffer_limits *limits,
                                coffer_error *err)
 {
@@ -62,28 +60,99 @@ static bool strip_wav(coffer__dataset_value *value, const coffer_audio_info *inf
     return false;
 }
 
-static coffer_status take_audio(coffer__dataset_value *value, coffer_error *err)
+uint8_t coffer__dataset_codec(const coffer_audio_info *info)
+{
+    switch (info->kind) {
+    case COFFER_AUDIO_FLAC:
+        return COFFER_MLDF_CODEC_FLAC;
+    case COFFER_AUDIO_MP3:
+        return COFFER_MLDF_CODEC_MP3;
+    case COFFER_AUDIO_AAC:
+        return COFFER_MLDF_CODEC_AAC;
+    case COFFER_AUDIO_VORBIS:
+        return COFFER_MLDF_CODEC_VORBIS;
+    case COFFER_AUDIO_OPUS:
+        return COFFER_MLDF_CODEC_OPUS;
+    case COFFER_AUDIO_MP4:
+        return strcmp(info->codec, "aac") == 0 ? COFFER_MLDF_CODEC_AAC : COFFER_MLDF_CODEC_FILE;
+    default:
+        return COFFER_MLDF_CODEC_PCM;
+    }
+}
+
+coffer_status coffer__dataset_try_sound(const void *bytes, size_t size, coffer__dataset_taker *taker,
+                                        const coffer_limits *limits, coffer_error *err)
+{
+    coffer_limits known = coffer__limits(limits);
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
+    uint64_t count;
+    coffer_status status = coffer_audio_probe(&info, bytes, size, err);
+    if (status)
+        return status;
+    if (!coffer__mul_u64(&count, info.frames, info.channels) || count > known.memory_bytes / sizeof(float))
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "sound: %" PRIu64 " samples of %" PRIu32 " channels need more than the limit of "
+                            "%" PRIu64 " bytes",
+                            info.frames, info.channels, known.memory_bytes);
+    if (count > taker->sound_capacity) {
+        coffer__free(taker->sound);
+        taker->sound_capacity = 0;
+        taker->sound = coffer__alloc_array((size_t)count, sizeof *taker->sound);
+        if (!taker->sound)
+            return coffer__fail_no_memory(err, count * sizeof *taker->sound);
+        taker->sound_capacity = (size_t)count;
+    }
+    return coffer_audio_decode(taker->sound, (size_t)count, bytes, size, err);
+}
+
+static coffer_status check_sound(const coffer__dataset_value *value, coffer__dataset_taker *taker,
+                                 coffer_error *err)
+{
+    const coffer_mldf_pack_opts *opts = taker->opts;
+    if (!opts->decode)
+        return COFFER_OK;
+    coffer_status status = coffer__dataset_try_sound(value->bytes, value->size, taker,
+                                                     opts->write ? opts->write->limits : NULL, err);
+    if (status == COFFER_E_UNSUPPORTED) {
+        taker->changes[COFFER__NOT_DECODED]++;
+        return COFFER_OK;
+    }
+    if (!status || !opts->store_damaged)
+        return status;
+    taker->changes[COFFER__STORED_DAMAGED]++;
+    return COFFER_OK;
+}
+
+/* Plain integers are stored bare, as the format has it; every other sound is stored as the file it is. */
+static coffer_status take_audio(coffer__dataset_value *value, coffer__dataset_taker *taker, coffer_error *err)
 {
     coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     coffer_status status = coffer_audio_probe(&info, value->bytes, value->size, err);
+    if (!status)
+        status = check_sound(value, taker, err);
     if (status)
         return status;
     if (info.frames > UINT32_MAX || info.channels > UINT16_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "sound: %" PRIu64 " samples a channel, at most 4294967295 can be stored",
                             info.frames);
+    coffer__dataset_value whole = *value;
     value->has_entry = true;
     value->entry = (coffer_mldf_entry){ .struct_size = sizeof(coffer_mldf_entry),
                                         .present = true,
                                         .num_samples = (uint32_t)info.frames,
                                         .sample_rate = info.sample_rate,
                                         .channels = (uint16_t)info.channels,
-                                        .bit_depth = info.bit_depth ? (uint8_t)info.bit_depth : 32,
-                                        .codec = info.flac ? CODEC_FLAC : CODEC_PCM };
-    if (!info.flac && !strip_wav(value, &info))
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "WAV: samples that are not integers of whole bytes; FLAC and arrays can be "
-                            "stored");
+                                        .bit_depth = (uint8_t)info.bit_depth,
+                                        .codec = coffer__dataset_codec(&info) };
+    if (info.kind != COFFER_AUDIO_WAV || strip_wav(value, &info))
+        return COFFER_OK;
+    value->bytes = whole.bytes;
+    value->size = whole.size;
+    value->entry.codec = COFFER_MLDF_CODEC_FILE;
+    if (info.bit_depth == 0)
+        value->entry.bit_depth = 32;
+    taker->changes[COFFER__STORED_WHOLE]++;
     return COFFER_OK;
 }
 
@@ -242,7 +311,7 @@ static coffer_status take_by_type(coffer__dataset_value *value, const coffer_mld
         return coffer__dataset_take_image(value, taker, err);
     }
     if (coffer__dataset_is_audio(field->type))
-        return take_audio(value, err);
+        return take_audio(value, taker, err);
     if (coffer__dataset_is_array(field->type))
         return take_array(value, field, err);
     if (field->type == COFFER_MLDF_TEXT)
@@ -250,6 +319,14 @@ static coffer_status take_by_type(coffer__dataset_value *value, const coffer_mld
     if (field->type == COFFER_MLDF_JSON)
         return take_json(value, taker->opts->write ? taker->opts->write->limits : NULL, err);
     return field->type == COFFER_MLDF_TEXT_TOKENISED ? take_tokens(value, err) : COFFER_OK;
+}
+
+void coffer__dataset_taker_free(coffer__dataset_taker *taker)
+{
+    coffer_image_decoder_free(taker->decoder);
+    coffer_free(taker->pixels.data);
+    coffer_free(taker->scaled.data);
+    coffer__free(taker->sound);
 }
 
 coffer_status coffer__dataset_take(coffer__dataset_value *value, const coffer_mldf_field *field,

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/report.h"
 #include "base/work.h"
-#include "convert/datasets/dataset_input.h"
+#include "convert/datasets/dataset_account.h"
 #include "io/os.h"
 
 #include <inttypes.h>
@@ -16,8 +16,6 @@
 #define BATCH_SAMPLES 256
 #define FIRST_BATCH 8
 #define BATCH_BYTES ((size_t)64 << 20)
-/* Maximum number of skipped samples that are listed. */
-#define SKIPPED_LISTED 1000
 
 typedef struct batch {
     coffer__dataset_sample *samples;
@@ -37,9 +35,8 @@ typedef struct packing {
     uint64_t index;                /* of the next sample */
     uint64_t written;              /* samples of all batches before the one being loaded */
     uint64_t resumed;              /* samples that were there already */
-    uint64_t skipped;
-    coffer_node *list; /* of those; may be NULL */
-    coffer_node *out;  /* may be NULL */
+    coffer__dataset_account account;
+    coffer_node *out; /* may be NULL */
 } packing;
 
 static void batch_free(batch *one, size_t fields)
@@ -58,11 +55,8 @@ static void packing_free(packing *work)
     size_t fields = work->input->schema.count;
     /* First: it may still write values that it borrows from the batches. */
     coffer_mldf_writer_discard(work->writer);
-    for (uint32_t i = 0; i < threads; i++) {
-        coffer_image_decoder_free(work->takers[i].decoder);
-        coffer_free(work->takers[i].pixels.data);
-        coffer_free(work->takers[i].scaled.data);
-    }
+    for (uint32_t i = 0; i < threads; i++)
+        coffer__dataset_taker_free(&work->takers[i]);
     for (size_t i = 0; i < 2; i++)
         batch_free(&work->batches[i], fields);
     coffer__free(work->takers);
@@ -135,6 +129,7 @@ static void clear_sample(coffer__dataset_sample *sample, size_t fields)
         value->own.failed = false;
     }
     sample->name.len = 0;
+    sample->origin = (coffer_mldf_origin)COFFER_MLDF_ORIGIN_INIT;
 }
 
 static size_t sample_bytes(const coffer__dataset_sample *sample, size_t fields)
@@ -156,6 +151,7 @@ static coffer_status fill_batch(void *context, size_t slot, uint64_t *pieces, co
         coffer__dataset_sample *sample = &loading->samples[loading->count];
         clear_sample(sample, fields);
         sample->index = work->index;
+        sample->units = 1;
         coffer_status status = work->input->next(&work->more, sample, work->input, err);
         if (status)
             return status;
@@ -222,16 +218,6 @@ static bool can_go_without(const packing *work, coffer_status status)
                                       status == COFFER_E_NOT_FOUND || status == COFFER_E_UNSUPPORTED);
 }
 
-static void list_skipped(packing *work, const coffer__dataset_sample *sample)
-{
-    if (work->skipped++ >= SKIPPED_LISTED)
-        return;
-    coffer_node *entry = coffer_node_add_map(work->list, NULL);
-    coffer_node_add_text_len(entry, "sample", (const char *)sample->name.data, sample->name.len);
-    coffer_node_add_text(entry, "code", coffer_status_name(sample->failure.status));
-    coffer_node_add_text(entry, "text", sample->failure.text);
-}
-
 static coffer_status write_batch(void *context, size_t slot, coffer_error *err)
 {
     packing *work = context;
@@ -240,20 +226,25 @@ static coffer_status write_batch(void *context, size_t slot, coffer_error *err)
         coffer__dataset_sample *sample = &writing->samples[i];
         if (sample->failure.status && !can_go_without(work, sample->failure.status))
             return fail_sample(work, sample, &sample->failure, err);
+        coffer_status status = COFFER_OK;
         if (sample->failure.status) {
-            list_skipped(work, sample);
+            status = coffer__dataset_account_skip(&work->account, sample, err);
+            if (status)
+                return status;
             continue;
         }
-        coffer_status status = COFFER_OK;
         for (size_t f = 0; !status && f < work->input->schema.count; f++) {
             status = coffer__dataset_put(work->writer, f, &sample->values[f], &sample->failure);
             if (status)
                 return fail_sample(work, sample, &sample->failure, err);
         }
         coffer_mldf_writer_set_mark(work->writer, sample->index + 1);
-        status = coffer_mldf_writer_end_sample(work->writer, err);
+        status = coffer_mldf_writer_set_origin(work->writer, &sample->origin, err);
+        if (!status)
+            status = coffer_mldf_writer_end_sample(work->writer, err);
         if (status)
             return status;
+        work->account.packed += sample->units;
     }
     /* The writer borrows the values, and the batch is filled again. */
     return coffer_mldf_writer_flush(work->writer, err);
@@ -273,7 +264,11 @@ static coffer_status skip_samples(packing *work, uint64_t count, coffer_error *e
     for (uint64_t i = 0; !status && work->more && i < count; i++) {
         coffer__dataset_sample *sample = &work->batches[0].samples[0];
         clear_sample(sample, work->input->schema.count);
+        sample->index = i;
+        sample->units = 1;
         status = work->input->next(&work->more, sample, work->input, err);
+        if (!status && work->more)
+            coffer__dataset_account_resumed(&work->account, sample);
     }
     return status;
 }
@@ -321,6 +316,26 @@ static void make_tag(char tag[COFFER__DIGEST_HEX + 1], const coffer__dataset_inp
     coffer__digest_hex(tag, input->seen);
 }
 
+/* Samples from the first one on whose files have changed are packed again. */
+static coffer_status resume_writer(packing *work, const char *out_path, coffer_mldf_writer_opts *opts,
+                                   coffer_error *err)
+{
+    const coffer__dataset_schema *schema = &work->input->schema;
+    coffer__dataset_resume resume = { .input = work->input, .sample = &work->batches[0].samples[0] };
+    opts->resume_check = coffer__dataset_unchanged;
+    opts->resume_context = &resume;
+    coffer_status status =
+        coffer_mldf_writer_resume(&work->writer, out_path, schema->fields, schema->count, opts, err);
+    work->resumed = status ? 0 : coffer_mldf_writer_sample(work->writer);
+    if (resume.changed && work->out)
+        coffer_node_add_text_len(work->out, "changed_since", (const char *)resume.sample->name.data,
+                                 resume.sample->name.len);
+    if (status && status != COFFER_E_NOT_FOUND)
+        return status;
+    coffer_status rewound = resume.index > 0 ? work->input->rewind(work->input, err) : COFFER_OK;
+    return rewound ? rewound : status;
+}
+
 static coffer_status open_writer(packing *work, const char *out_path, bool resumable, coffer_error *err)
 {
     coffer__dataset_schema *schema = &work->input->schema;
@@ -332,24 +347,25 @@ static coffer_status open_writer(packing *work, const char *out_path, bool resum
     opts.resume_tag = resumable ? tag : NULL;
     opts.dedup = opts.dedup || (work->input->shares_payloads && !work->opts->encrypt);
     if (resumable && work->opts->resume) {
-        coffer_status status =
-            coffer_mldf_writer_resume(&work->writer, out_path, schema->fields, schema->count, &opts, err);
-        if (status != COFFER_E_NOT_FOUND) {
-            work->resumed = status ? 0 : coffer_mldf_writer_sample(work->writer);
+        coffer_status status = resume_writer(work, out_path, &opts, err);
+        if (status != COFFER_E_NOT_FOUND)
             return status;
-        }
     }
     return coffer_mldf_writer_create(&work->writer, out_path, schema->fields, schema->count, &opts, err);
 }
 
-static void describe(coffer_node *out, const packing *work)
+static void describe(coffer_node *out, packing *work)
 {
     const coffer__dataset_schema *schema = &work->input->schema;
+    uint64_t changes[COFFER__CHANGE_COUNT] = { 0 };
+    for (uint32_t i = 0; i < coffer__work_threads(work->work); i++)
+        for (size_t c = 0; c < COFFER__CHANGE_COUNT; c++)
+            changes[c] += work->takers[i].changes[c];
     coffer_node_add_u64(out, "samples", coffer_mldf_writer_sample(work->writer), COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "fields", schema->count, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "classes", work->input->class_count, COFFER_UNIT_NONE);
-    coffer_node_add_u64(out, "skipped", work->skipped, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "resumed", work->resumed, COFFER_UNIT_NONE);
+    coffer__dataset_account_describe(&work->account, work->input, changes);
     if (work->input->kept_as_text)
         coffer_node_add_text(out, "kept_as_text", work->input->kept_as_text);
 }
@@ -378,12 +394,14 @@ static coffer_status prepare(packing *work, coffer_error *err)
 coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *input, const char *out_path,
                                     const coffer_mldf_pack_opts *opts, bool resumable, coffer_error *err)
 {
-    packing work = { .input = input, .opts = opts, .out = out };
+    packing work = { .input = input, .opts = opts, .out = out, .account.fd = -1 };
     coffer_status status = prepare(&work, err);
     if (!status)
         status = open_writer(&work, out_path, resumable, err);
     bool opened = !status;
-    work.list = out && opts->keep_going ? coffer_node_add_list(out, "left_out") : NULL;
+    if (!status)
+        status = coffer__dataset_account_open(&work.account, out, resumable ? out_path : NULL,
+                                              work.resumed > 0, err);
     if (!status)
         status = write_all(&work, err);
     if (!status && out) {
@@ -398,6 +416,7 @@ coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *inp
         describe_size(out, out_path);
     /* Nothing to resume. */
     bool empty = opened && work.writer && coffer_mldf_writer_sample(work.writer) == 0;
+    coffer__dataset_account_close(&work.account, !status || empty);
     packing_free(&work);
     if (status && resumable && empty)
         coffer__ignore(coffer_mldf_writer_drop_partial(out_path, NULL));

@@ -10,9 +10,7 @@
 #include <string.h>
 
 const coffer_convert_option coffer__mldf_export_options[] = {
-    { "field", "NAME", "only this field; repeatable" },
-    { "samples", "A..B", "only these samples" },
-    { "key-file", "FILE", "the key of encrypted fields: 32 bytes or 64 hexadecimal digits" },
+    COFFER__MLDF_EXPORT_OPTIONS,
     { NULL, NULL, NULL },
 };
 
@@ -41,6 +39,11 @@ static coffer_status open_set(coffer__mldf_export *export, coffer_error *err)
     if (!status)
         status = coffer_mldf_open(&export->set, export->job->in, &opts, err);
     sodium_memzero(room, sizeof room);
+    /* Other formats have no place for the marks. */
+    if (!status && coffer_mldf_mark_count(export->set) > 0)
+        status = coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
+                              "a repair could not verify some samples; set their values again or delete them "
+                              "first");
     return status;
 }
 

@@ -7,6 +7,13 @@
 #include "convert/convert.h"
 #include "io/sink.h"
 
+/* The options of every conversion from a set. */
+#define COFFER__MLDF_EXPORT_OPTIONS                                                                  \
+    { "field", "NAME", "only this field; repeatable" }, { "samples", "A..B", "only these samples" }, \
+    {                                                                                                \
+        "key-file", "FILE", "the key of encrypted fields: 32 bytes or 64 hexadecimal digits"         \
+    }
+
 typedef struct coffer__mldf_export {
     const coffer__convert_job *job;
     coffer_mldf *set;

@@ -1,5 +1,6 @@
 #include "convert/datasets/mldf_json.h"
 
+#include "base/bytes.h"
 #include "base/fail.h"
 #include "base/memory.h"
 
@@ -71,10 +72,45 @@ coffer_status coffer__mldf_json_put(coffer__json_writer *writer, const coffer_ml
     return status;
 }
 
+void coffer__mldf_json_put_text(coffer__json_writer *writer, uint16_t type, const char *text, size_t len)
+{
+    coffer__json_open_object(writer);
+    coffer__json_key(writer, "type");
+    coffer__json_string(writer, coffer_mldf_type_name(type));
+    coffer__json_key(writer, "text");
+    coffer__json_string_len(writer, text, len);
+    coffer__json_close_object(writer);
+}
+
+coffer_status coffer__mldf_json_put_float(coffer__json_writer *writer, double value, coffer_error *err)
+{
+    uint64_t bits;
+    uint8_t bytes[8];
+    memcpy(&bits, &value, sizeof bits);
+    coffer__store_u64(bytes, bits);
+    coffer__json_open_object(writer);
+    coffer__json_key(writer, "type");
+    coffer__json_string(writer, coffer_mldf_type_name(COFFER_MLDF_FLOAT));
+    coffer_status status = put_base64(writer, bytes, sizeof bytes, err);
+    coffer__json_close_object(writer);
+    return status;
+}
+
+static const coffer__json_value *bytes_of(const coffer__json_value *object)
+{
+    const coffer__json_value *bytes = coffer__json_find(object, "base64");
+    return bytes ? bytes : coffer__json_find(object, "text");
+}
+
+uint16_t coffer__mldf_json_type(const coffer__json_value *object)
+{
+    return coffer_mldf_type_by_name(coffer__json_find(object, "type")->as.string);
+}
+
 bool coffer__mldf_json_is(const coffer__json_value *value)
 {
     const coffer__json_value *type = coffer__json_find(value, "type");
-    const coffer__json_value *bytes = coffer__json_find(value, "base64");
+    const coffer__json_value *bytes = bytes_of(value);
     return type && type->kind == COFFER__JSON_STRING && bytes && bytes->kind == COFFER__JSON_STRING &&
            coffer_mldf_type_by_name(type->as.string);
 }
@@ -110,7 +146,9 @@ coffer_status coffer__mldf_json_survey(coffer__column *column, const coffer__jso
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
                             "\"%s\" is of type %s here and of type %s before", column->name,
                             coffer_mldf_type_name(type), coffer_mldf_type_name(column->given_type));
-    if (type == COFFER_MLDF_INT || type == COFFER_MLDF_FLOAT)
+    if (type == COFFER_MLDF_FLOAT)
+        return COFFER_OK; /* a scalar as any other */
+    if (type == COFFER_MLDF_INT)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%s\": numbers have no bytes",
                             column->name);
     column->given_type = type;
@@ -142,11 +180,15 @@ static void take_entry(coffer__dataset_value *value, const coffer__json_value *o
     };
 }
 
-coffer_status coffer__mldf_json_take(coffer__dataset_value *value, const coffer__json_value *object,
-                                     const coffer_mldf_field *field, coffer_error *err)
+static coffer_status take_bytes(coffer__dataset_value *value, const coffer__json_value *object,
+                                const coffer_mldf_field *field, coffer_error *err)
 {
     const coffer__json_value *text = coffer__json_find(object, "base64");
-    size_t room = text->string_len / 4 * 3 + 3, ndim = 0, size = 0;
+    if (!text) {
+        text = coffer__json_find(object, "text");
+        return coffer__dataset_value_copy(value, text->as.string, text->string_len, err);
+    }
+    size_t room = text->string_len / 4 * 3 + 3, size = 0;
     value->own.len = 0;
     uint8_t *to = coffer__buffer_extend(&value->own, room);
     if (!to)
@@ -156,9 +198,30 @@ coffer_status coffer__mldf_json_take(coffer__dataset_value *value, const coffer_
         size > room)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%s\": not base64", field->name);
     value->own.len = size;
-    value->form = COFFER__DATASET_READY;
     value->bytes = to;
     value->size = size;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_json_take(coffer__dataset_value *value, const coffer__json_value *object,
+                                     const coffer_mldf_field *field, coffer_error *err)
+{
+    size_t ndim = 0;
+    coffer_status status = take_bytes(value, object, field, err);
+    if (status)
+        return status;
+    value->form = COFFER__DATASET_READY;
+    if (field->type == COFFER_MLDF_FLOAT) {
+        if (value->size != sizeof value->f64)
+            return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "\"%s\": a float of %zu bytes",
+                                field->name, value->size);
+        uint64_t bits = coffer__load_u64(value->bytes);
+        memcpy(&value->f64, &bits, sizeof bits);
+        value->form = COFFER__DATASET_SCALAR;
+        return COFFER_OK;
+    }
+    if (field->type == COFFER_MLDF_JSON)
+        return COFFER_OK;
     if (coffer__dataset_is_array(field->type)) {
         if (!shape_of(value->dims, &ndim, object) || ndim != field->ndim)
             return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,

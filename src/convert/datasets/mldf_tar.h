@@ -11,6 +11,7 @@ typedef enum coffer__tar_class {
     COFFER__TAR_BYTES,
     COFFER__TAR_IMAGE,
     COFFER__TAR_AUDIO,
+    COFFER__TAR_VIDEO,
     COFFER__TAR_INT,
     COFFER__TAR_FLOAT,
     COFFER__TAR_TEXT,
@@ -21,7 +22,7 @@ typedef enum coffer__tar_class {
 typedef struct coffer__tar_extension {
     const char *name;
     coffer__tar_class kind;
-    bool is_first; /* PNG among pictures, FLAC among sounds */
+    bool is_first; /* pictures that are stored as PNG, sounds that are compressed */
 } coffer__tar_extension;
 
 /* By the part after the last dot ("seg.png"), or all of it; NULL when it is unknown. */

@@ -19,6 +19,16 @@
 /* ---- Extensions and their meaning ---- */
 
 static const coffer__tar_extension extensions[] = {
+    { "webp", COFFER__TAR_IMAGE, true },   { "gif", COFFER__TAR_IMAGE, true },
+    { "bmp", COFFER__TAR_IMAGE, true },    { "tif", COFFER__TAR_IMAGE, true },
+    { "tiff", COFFER__TAR_IMAGE, true },   { "ppm", COFFER__TAR_IMAGE, true },
+    { "pgm", COFFER__TAR_IMAGE, true },    { "pbm", COFFER__TAR_IMAGE, true },
+    { "mp3", COFFER__TAR_AUDIO, true },    { "ogg", COFFER__TAR_AUDIO, true },
+    { "opus", COFFER__TAR_AUDIO, true },   { "m4a", COFFER__TAR_AUDIO, true },
+    { "aac", COFFER__TAR_AUDIO, true },    { "mp4", COFFER__TAR_VIDEO, false },
+    { "m4v", COFFER__TAR_VIDEO, false },   { "mov", COFFER__TAR_VIDEO, false },
+    { "mkv", COFFER__TAR_VIDEO, false },   { "webm", COFFER__TAR_VIDEO, false },
+    { "avi", COFFER__TAR_VIDEO, false },   { "mpg", COFFER__TAR_VIDEO, false },
     { "jpg", COFFER__TAR_IMAGE, false },   { "jpeg", COFFER__TAR_IMAGE, false },
     { "png", COFFER__TAR_IMAGE, true },    { "wav", COFFER__TAR_AUDIO, false },
     { "flac", COFFER__TAR_AUDIO, true },   { "cls", COFFER__TAR_INT, false },

@@ -363,7 +363,8 @@ static coffer_status create_sink(coffer__sink **out, const coffer__pycauset_expo
                                  coffer_error *err)
 {
     coffer__sink_opts opts = { .exclusive = !export->job->overwrite };
-    return coffer__sink_create(out, path, &opts, err);
+    coffer_status status = coffer__sink_create(out, path, &opts, err);
+    return path == export->job->out_path ? status : coffer__fail_other(err, status, path);
 }
 
 coffer_status coffer__pycauset_export_create(coffer__sink **out, const coffer__pycauset_export *export,

@@ -118,6 +118,12 @@ static coffer_status check_storage(coffer__pycauset_input *out, const coffer__hd
     if (dataset->is_elsewhere)
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
                             "the dataset's values are in external files, which coffer does not follow");
+    if (dataset->filter[0])
+        return coffer__fail(
+            err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+            "the dataset is compressed with %s, which libhdf5 cannot decompress; rewrite it with "
+            "gzip: h5repack -f GZIP=6 OLD.h5 NEW.h5",
+            dataset->filter);
     if (dataset->is_chunked) {
         if (dataset->chunk_bytes > job->limits.memory_bytes)
             return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
@@ -184,6 +190,8 @@ static coffer_status take_attribute(void *context, const coffer__hdf5_attribute 
         return coffer_pycauset_changes_set_u64(into->changes, path, attribute->u64, err);
     case COFFER__HDF5_F64:
         return coffer_pycauset_changes_set_f64(into->changes, path, attribute->f64, err);
+    case COFFER__HDF5_OTHER:
+        return COFFER_OK;
     default:
         return coffer_pycauset_changes_set_string(into->changes, path, attribute->text, attribute->len, err);
     }
@@ -194,7 +202,7 @@ static coffer_status take_attributes(coffer_pycauset_changes **out, const hdf5_s
     properties into = { NULL, COFFER__BUFFER_INIT };
     coffer_status status = coffer_pycauset_changes_new(&into.changes, err);
     if (!status)
-        status = from->hdf5->attributes(from->file, take_attribute, &into, err);
+        status = from->hdf5->attributes(from->file, NULL, take_attribute, &into, err);
     coffer__buffer_free(&into.path);
     if (status)
         coffer_pycauset_changes_free(into.changes);
@@ -206,7 +214,7 @@ static coffer_status take_attributes(coffer_pycauset_changes **out, const hdf5_s
 coffer_status coffer__pycauset_input_hdf5(coffer__pycauset_input *out, const coffer__convert_job *job,
                                           coffer_error *err)
 {
-    const coffer__hdf5_bytes bytes = coffer__hdf5_bytes_of_source(job->in);
+    coffer__hdf5_bytes bytes = coffer__hdf5_bytes_of_source(job->in);
     coffer__hdf5_dataset dataset;
     const coffer__hdf5_module *hdf5 = coffer__hdf5_load(err);
     if (!hdf5)
@@ -214,6 +222,7 @@ coffer_status coffer__pycauset_input_hdf5(coffer__pycauset_input *out, const cof
     hdf5_state *from = coffer__calloc(1, sizeof *from);
     if (!from)
         return coffer__fail_no_memory(err, sizeof *from);
+    bytes.memory_bytes = job->limits.memory_bytes;
     from->hdf5 = hdf5;
     *out = (coffer__pycauset_input){ .state = from, .read = read_rows, .close = close_state };
     coffer_status status = hdf5->open(&from->file, &bytes, err);

@@ -4,9 +4,11 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/json.h"
+#include "base/json_write.h"
 #include "base/memory.h"
 #include "convert/models/mcf_stand_in.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +20,13 @@ typedef struct gguf_export {
     const coffer_mcf *model;
     const coffer_mcf_model_info *info;
     const coffer_limits *limits;
+    const coffer__gguf_type *main_type;
     const char *arch;
     char **names; /* of the keys so far */
     size_t count, capacity;
+    /* Keys of the table whose field was changed since they came from GGUF: the field is written. */
+    const coffer_mcf_kv *stale[16];
+    size_t stale_count;
 } gguf_export;
 
 /* Notes the name of a key that is about to be written. */
@@ -99,6 +105,71 @@ static const coffer_mcf_kv *find_kept(const gguf_export *export, const char *pre
     return NULL;
 }
 
+/* ---- Keys beside a field ---- */
+
+/* The number of a key that was kept because its field does not have its type; NaN for another value. */
+static double number_of(const coffer_mcf_kv *kv)
+{
+    char *end;
+    if (kv->type == COFFER_MCF_KV_U32)
+        return kv->u32;
+    if (kv->type == COFFER_MCF_KV_F32)
+        return (double)kv->f32;
+    double number = strtod(kv->text, &end);
+    return end != kv->text && *end == 0 ? number : (double)NAN;
+}
+
+/* A key that is kept beside its field holds as long as the field has the value that came with it. */
+static bool is_kept_valid(gguf_export *export, const coffer_mcf_kv *kept, double field)
+{
+    double number = kept ? number_of(kept) : (double)NAN;
+    bool valid = kept && (isnan(number) || number == field || (float)number == (float)field);
+    if (kept && !valid && export->stale_count < sizeof export->stale / sizeof *export->stale)
+        export->stale[export->stale_count++] = kept;
+    return valid;
+}
+
+static bool is_stale(const gguf_export *export, const coffer_mcf_kv *kv)
+{
+    for (size_t i = 0; i < export->stale_count; i++) {
+        if (export->stale[i] == kv)
+            return true;
+    }
+    return false;
+}
+
+/* The name of the model, as JSON, is what an import filled in. */
+static bool is_filled_name(const gguf_export *export, const coffer_mcf_kv *kv)
+{
+    coffer__buffer json = COFFER__BUFFER_INIT;
+    coffer__json_writer writer;
+    coffer__json_writer_init(&writer, &json, 0);
+    coffer__json_string(&writer, export->info->model_name ? export->info->model_name : "");
+    bool same = !json.failed && json.len == kv->text_len && memcmp(json.data, kv->text, json.len) == 0;
+    coffer__buffer_free(&json);
+    return same;
+}
+
+/* "KEY#none": the GGUF file did not have the key, and the value is what was filled in. */
+static bool is_filled(const gguf_export *export, const coffer_mcf_kv *kv)
+{
+    if (kv->type != COFFER_MCF_KV_STRING)
+        return false;
+    if (strncmp(kv->key + strlen(COFFER__GGUF_KEY), "general.name#", strlen("general.name#")) == 0)
+        return is_filled_name(export, kv);
+    return number_of(kv) == export->info->vocab_size;
+}
+
+/* The value that came with a GGUF file is stale when the tensors have another type now. */
+static coffer_status put_file_type(gguf_export *export, uint32_t kept, coffer_error *err)
+{
+    uint32_t value = kept;
+    if (export->main_type && !coffer__gguf_file_type_fits(kept, export->main_type) &&
+        !coffer__gguf_file_type_of(&value, export->main_type))
+        return COFFER_OK;
+    return put_u32(export, "", COFFER__GGUF_FILE_TYPE, value, err);
+}
+
 static coffer_status put_kv(gguf_export *export, const char *prefix, const char *name,
                             const coffer_mcf_kv *kv, coffer_error *err)
 {
@@ -150,7 +221,13 @@ static coffer_status put_table(gguf_export *export, coffer_error *err)
         const char *name = kv->key + skip, *type = strrchr(name, '#');
         if (strcmp(name, "general.alignment") == 0 || strcmp(name, "general.architecture") == 0)
             continue; /* layout; written first */
-        status = type ? put_json(export, name, type + 1, kv, err) : put_kv(export, "", name, kv, err);
+        if (is_stale(export, kv) ||
+            (type && strcmp(type + 1, COFFER__GGUF_ABSENT) == 0 && is_filled(export, kv)))
+            continue;
+        if (strcmp(name, COFFER__GGUF_FILE_TYPE) == 0 && kv->type == COFFER_MCF_KV_U32)
+            status = put_file_type(export, kv->u32, err);
+        else
+            status = type ? put_json(export, name, type + 1, kv, err) : put_kv(export, "", name, kv, err);
     }
     return status;
 }
@@ -167,16 +244,24 @@ static coffer_status put_fields(gguf_export *export, coffer_error *err)
         float real;
         memcpy(&bits, (const uint8_t *)info + field->offset, sizeof bits);
         memcpy(&real, &bits, sizeof real);
-        if (find_kept(export, export->arch, field->key) || (field->is_float ? real == 0 : bits == 0))
+        if (is_kept_valid(export, find_kept(export, export->arch, field->key),
+                          field->is_float ? (double)real : bits) ||
+            (field->is_float ? real == 0 : bits == 0))
             continue;
         status = field->is_float ? put_f32(export, export->arch, field->key, real, err)
                                  : put_u32(export, export->arch, field->key, bits, err);
     }
-    if (!status && (info->rope_type == 2 || info->rope_type == 3) &&
-        !find_kept(export, export->arch, ".rope.scaling.type")) {
+    /* An import keeps the key only for other types. */
+    if (!status && (info->rope_type == 2 || info->rope_type == 3)) {
+        const coffer_mcf_kv *kept = find_kept(export, export->arch, ".rope.scaling.type");
+        if (kept && export->stale_count < sizeof export->stale / sizeof *export->stale)
+            export->stale[export->stale_count++] = kept;
         const char *rope = coffer_mcf_rope_name(info->rope_type);
         status = put_text(export, export->arch, ".rope.scaling.type", rope, strlen(rope), err);
     }
+    /* An import takes a frequency base for standard rotary positions. */
+    if (!status && info->rope_type < 2 && info->rope_type != (uint32_t)(info->rope_freq_base > 0))
+        status = put_u32(export, "", COFFER__GGUF_ROPE_TYPE, info->rope_type, err);
     return status;
 }
 
@@ -185,8 +270,12 @@ static coffer_status put_names(gguf_export *export, coffer_error *err)
     const char *name = export->info->model_name, *base = export->info->base_model;
     coffer_status status =
         put_text(export, "", "general.architecture", export->arch, strlen(export->arch), err);
-    if (!status && name && *name && !find_kept(export, "", "general.name"))
+    const coffer_mcf_kv *kept = find_kept(export, "", "general.name");
+    if (!status && name && *name && !(kept && is_filled(export, kept))) {
+        if (kept)
+            export->stale[export->stale_count++] = kept;
         status = put_text(export, "", "general.name", name, strlen(name), err);
+    }
     if (!status && base && *base && !find_kept(export, "", "general.base_model.0.name"))
         status = put_text(export, "", "general.base_model.0.name", base, strlen(base), err);
     return status;
@@ -197,7 +286,8 @@ static bool is_kept(uint32_t type)
 {
     return type != COFFER_MCF_MODEL_INFO && type != COFFER_MCF_QUANT_INFO &&
            type != COFFER_MCF_TENSOR_INDEX && type != COFFER_MCF_TENSOR_DATA &&
-           type != COFFER_MCF_CHECKSUMS && type != COFFER_MCF_QUALITY;
+           type != COFFER_MCF_CHECKSUMS && type != COFFER_MCF_QUALITY &&
+           type != COFFER_MCF_DIRECTORY_COPY && type != COFFER_MCF_DAMAGE;
 }
 
 static coffer_status put_sections(gguf_export *export, coffer_error *err)
@@ -228,7 +318,8 @@ static coffer_status put_sections(gguf_export *export, coffer_error *err)
 static const char *find_arch(const gguf_export *export)
 {
     const coffer_mcf_kv *kept = find_kept(export, "", "general.architecture");
-    return kept && kept->type == COFFER_MCF_KV_STRING && *kept->text
+    return kept && kept->type == COFFER_MCF_KV_STRING && *kept->text &&
+                   coffer__mcf_arch_of(kept->text) == export->info->arch
                ? kept->text
                : coffer_mcf_arch_name(export->info->arch);
 }
@@ -250,11 +341,23 @@ static coffer_status check_duplicates(gguf_export *export, coffer_error *err)
     return COFFER_OK;
 }
 
-coffer_status coffer__gguf_put_model(coffer__buffer *out, uint64_t *key_count, const coffer_mcf *model,
-                                     bool quantized, const coffer_limits *limits, coffer_error *err)
+/* Whether llama.cpp knows the keys. Mistral models are "llama" to llama.cpp. */
+static void describe_keys(coffer__gguf_written *written, const gguf_export *export)
+{
+    enum { MISTRAL = 2 };
+    uint32_t arch = export->info->arch;
+    written->arch = export->arch;
+    written->has_arch = find_kept(export, "", "general.architecture") ? strcmp(export->arch, "unknown") != 0
+                                                                      : arch != 0 && arch != MISTRAL;
+    written->has_tokenizer = find_kept(export, "", "tokenizer.ggml.model") != NULL;
+    written->key_count = export->count;
+}
+
+coffer_status coffer__gguf_put_model(coffer__buffer *out, coffer__gguf_written *written,
+                                     const coffer_mcf *model, const coffer_limits *limits, coffer_error *err)
 {
     static const coffer_mcf_model_info nothing = COFFER_MCF_MODEL_INFO_INIT;
-    gguf_export export = { .out = out, .model = model, .limits = limits };
+    gguf_export export = { .out = out, .model = model, .limits = limits, .main_type = written->main_type };
     coffer_status status = coffer_mcf_get_model_info(&export.info, model, err);
     if (status == COFFER_E_MISSING) {
         export.info = &nothing;
@@ -266,7 +369,7 @@ coffer_status coffer__gguf_put_model(coffer__buffer *out, uint64_t *key_count, c
     status = put_names(&export, err);
     if (!status)
         status = put_fields(&export, err);
-    if (!status && quantized && !find_kept(&export, "", "general.quantization_version"))
+    if (!status && written->quantized && !find_kept(&export, "", "general.quantization_version"))
         status = put_u32(&export, "", "general.quantization_version", QUANTIZATION_VERSION, err);
     if (!status)
         status = put_table(&export, err);
@@ -276,7 +379,7 @@ coffer_status coffer__gguf_put_model(coffer__buffer *out, uint64_t *key_count, c
         status = coffer__fail_no_memory(err, out->len);
     if (!status)
         status = check_duplicates(&export, err);
-    *key_count = export.count;
+    describe_keys(written, &export);
     for (size_t i = 0; i < export.count; i++)
         coffer__free(export.names[i]);
     coffer__free(export.names);

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/elements_half.h"
 #include "base/fail.h"
+#include "base/json_write.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "convert/models/mcf_stand_in.h"
@@ -36,6 +37,7 @@ typedef struct gguf_import {
     const coffer__gguf *gguf;
     char *arch; /* general.architecture, or NULL */
     bool has_config;
+    bool has_vocab_size; /* a key, whatever its value */
 } gguf_import;
 
 /* ---- Values ---- */
@@ -105,6 +107,37 @@ static coffer_status keep_plain(gguf_import *import, const coffer__gguf_key *key
     }
 }
 
+/* Remembers that the file does not have a key whose field is filled from elsewhere. filled : the value, as
+ * JSON; when the field has another one later, an export writes the key. */
+static coffer_status keep_absence(gguf_import *import, const char *prefix, const char *name,
+                                  const coffer__buffer *filled, coffer_error *err)
+{
+    coffer__buffer key = COFFER__BUFFER_INIT;
+    coffer__buffer_printf(&key, "%s%s#" COFFER__GGUF_ABSENT, prefix, name);
+    coffer_status status =
+        key.failed || filled->failed
+            ? coffer__fail_no_memory(err, key.len)
+            : coffer__mcf_info_add_text(&import->pack->info, COFFER__GGUF_KEY, coffer__buffer_text(&key),
+                                        (const char *)filled->data, filled->len, err);
+    coffer__buffer_free(&key);
+    return status;
+}
+
+/* A file type that contradicts the tensors was not ours to correct: with its type in the name, an export
+ * writes it unchanged. */
+static bool is_odd_file_type(const coffer__gguf *gguf, const coffer__gguf_key *key, const uint8_t *bytes)
+{
+    coffer__gguf_type_totals totals = { 0 };
+    if (strcmp(key->name, COFFER__GGUF_FILE_TYPE) != 0 || key->type != COFFER__GGUF_U32)
+        return false;
+    for (size_t i = 0; i < gguf->tensor_count; i++) {
+        const coffer__gguf_tensor *tensor = &gguf->tensors[i];
+        uint64_t elements = tensor->size / tensor->type->bytes * tensor->type->elements;
+        coffer__gguf_count_type(&totals, tensor->type, tensor->rank, elements);
+    }
+    return totals.largest && !coffer__gguf_file_type_fits(coffer__load_u32(bytes), totals.largest);
+}
+
 /* A name with the sign that sets the type off always says its type, so that the way back is never in doubt.
  */
 static coffer_status keep(gguf_import *import, const coffer__gguf_key *key, coffer_error *err)
@@ -116,7 +149,8 @@ static coffer_status keep(gguf_import *import, const coffer__gguf_key *key, coff
     coffer_status status = coffer__gguf_read_value(&bytes, &len, import->gguf, key, err);
     if (status)
         return status;
-    if (key->type == COFFER__GGUF_STRING && !is_text(bytes, len))
+    if ((key->type == COFFER__GGUF_STRING && !is_text(bytes, len)) ||
+        is_odd_file_type(import->gguf, key, bytes))
         status = keep_json(import, key, err);
     else
         status = keep_plain(import, key, COFFER__GGUF_KEY, key->name, bytes, len, err);
@@ -296,6 +330,8 @@ static coffer_status take_key(gguf_import *import, const coffer__gguf_key *key, 
         return add_section(import, key, section, err);
     if (is_kv(key))
         return restore_kv(import, key, err);
+    if (strcmp(key->name, COFFER__GGUF_ROPE_TYPE) == 0 && key->type == COFFER__GGUF_U32)
+        return COFFER_OK; /* fill_gaps reads it */
     if (strcmp(key->name, "general.architecture") == 0)
         done = import->arch && arch_is_exact(import);
     else if (strcmp(key->name, "general.name") == 0 && import->pack->opts.model_name)
@@ -306,8 +342,10 @@ static coffer_status take_key(gguf_import *import, const coffer__gguf_key *key, 
         status = take_name(&done, import, key->name, &info->base_model, err);
     else if (is_of_arch(import, key->name, ".rope.scaling.type"))
         status = take_rope(&done, import, key->name, err);
-    else if (field)
+    else if (field) {
+        import->has_vocab_size |= field->offset == offsetof(coffer_mcf_model_info, vocab_size);
         status = take_field(&done, import, field, key, err);
+    }
     return status || done ? status : keep(import, key, err);
 }
 
@@ -329,15 +367,69 @@ static coffer_status check_split(const coffer__gguf *gguf, coffer_error *err)
                         "the model is split into %u files: join them with llama-gguf-split --merge", parts);
 }
 
-/* Fields without a key of their own, derived from other keys. */
-static void fill_gaps(gguf_import *import)
+static coffer_status take_rope_type(bool *taken, gguf_import *import, coffer_error *err)
+{
+    const coffer__gguf_key *key = coffer__gguf_find(import->gguf, COFFER__GGUF_ROPE_TYPE);
+    uint8_t *bytes;
+    size_t len;
+    *taken = key && key->type == COFFER__GGUF_U32;
+    if (!*taken)
+        return COFFER_OK;
+    coffer_status status = coffer__gguf_read_value(&bytes, &len, import->gguf, key, err);
+    if (status)
+        return status;
+    import->pack->info.info.rope_type = coffer__load_u32(bytes);
+    coffer__free(bytes);
+    return COFFER_OK;
+}
+
+static coffer_status fill_vocab_size(gguf_import *import, coffer_error *err)
 {
     coffer_mcf_model_info *info = &import->pack->info.info;
     const coffer__gguf_key *tokens = coffer__gguf_find(import->gguf, "tokenizer.ggml.tokens");
-    if (!info->vocab_size && tokens && tokens->type == COFFER__GGUF_ARRAY && tokens->count <= UINT32_MAX)
-        info->vocab_size = (uint32_t)tokens->count;
-    if (!info->rope_type && info->rope_freq_base > 0)
+    coffer__buffer filled = COFFER__BUFFER_INIT;
+    coffer_status status = COFFER_OK;
+    if (info->vocab_size || !tokens || tokens->type != COFFER__GGUF_ARRAY || tokens->count > UINT32_MAX ||
+        import->has_vocab_size)
+        return COFFER_OK;
+    info->vocab_size = (uint32_t)tokens->count;
+    coffer__buffer_printf(&filled, "%" PRIu32, info->vocab_size);
+    if (import->arch)
+        status = keep_absence(import, import->arch, ".vocab_size", &filled, err);
+    coffer__buffer_free(&filled);
+    return status;
+}
+
+static coffer_status fill_name(gguf_import *import, coffer_error *err)
+{
+    coffer__mcf_pack *pack = import->pack;
+    coffer__buffer filled = COFFER__BUFFER_INIT;
+    coffer__json_writer json;
+    if (pack->info.model_name || pack->opts.model_name || coffer__gguf_find(import->gguf, "general.name"))
+        return COFFER_OK;
+    coffer_status status = coffer__mcf_pack_name(pack, coffer_source_name(import->gguf->src), false, err);
+    if (status)
+        return status;
+    coffer__json_writer_init(&json, &filled, 0);
+    coffer__json_string(&json, pack->info.model_name);
+    status = keep_absence(import, "", "general.name", &filled, err);
+    coffer__buffer_free(&filled);
+    return status;
+}
+
+/* Fields without a key of their own, derived from other keys. */
+static coffer_status fill_gaps(gguf_import *import, coffer_error *err)
+{
+    coffer_mcf_model_info *info = &import->pack->info.info;
+    bool taken = false;
+    coffer_status status = fill_vocab_size(import, err);
+    if (!status)
+        status = fill_name(import, err);
+    if (!status)
+        status = take_rope_type(&taken, import, err);
+    if (!taken && !info->rope_type && info->rope_freq_base > 0)
         info->rope_type = 1;
+    return status;
 }
 
 coffer_status coffer__gguf_to_pack(coffer__mcf_pack *pack, const coffer__gguf *gguf, coffer_error *err)
@@ -350,7 +442,7 @@ coffer_status coffer__gguf_to_pack(coffer__mcf_pack *pack, const coffer__gguf *g
     for (size_t i = 0; !status && i < gguf->key_count; i++)
         status = take_key(&import, &gguf->keys[i], err);
     if (!status)
-        fill_gaps(&import);
+        status = fill_gaps(&import, err);
     coffer__free(import.arch);
     return status;
 }

@@ -5,7 +5,9 @@
  *   ARCH.context_length and its like   the field of the same meaning
  *   any other, u32, f32 or string      the key "gguf.KEY"
  *   any other, of another type         the key "gguf.KEY#TYPE", as JSON
+ *   no ARCH.vocab_size, general.name   the key "gguf.KEY#none", when the field was filled from elsewhere
  *   mcf.kv.KEY                         the key "KEY", which did not come from GGUF
+ *   mcf.model_info.rope_type           the field, when the other keys would give another value
  *   mcf.section.NAME                   a section: "config.json", or "0x00000200" for one without a name
  *
  * A value that its field cannot hold exactly, such as an architecture "qwen2", is also kept as a key,
@@ -21,6 +23,10 @@
 #define COFFER__GGUF_KEY "gguf."
 #define COFFER__GGUF_FROM_KV "mcf.kv."
 #define COFFER__GGUF_FROM_SECTION "mcf.section."
+#define COFFER__GGUF_ROPE_TYPE "mcf.model_info.rope_type"
+/* In the place of a type: the GGUF file did not have the key. */
+#define COFFER__GGUF_ABSENT "none"
+#define COFFER__GGUF_FILE_TYPE "general.file_type"
 
 /* A number of ModelInfo with a key of its own: ARCH followed by `key`. */
 typedef struct coffer__gguf_field {
@@ -37,10 +43,36 @@ extern const size_t coffer__gguf_field_count;
  * of a split model. */
 coffer_status coffer__gguf_to_pack(coffer__mcf_pack *pack, const coffer__gguf *gguf, coffer_error *err);
 
-/* Appends the keys for the metadata of the model, and counts them. quantized : some tensors are stored as
- * blocks. (gguf_export_keys.c) */
-coffer_status coffer__gguf_put_model(coffer__buffer *out, uint64_t *key_count, const coffer_mcf *model,
-                                     bool quantized, const coffer_limits *limits, coffer_error *err);
+/* ---- gguf_file_type.c: general.file_type names the type of most weights ---- */
+
+/* Elements by type. */
+typedef struct coffer__gguf_type_totals {
+    uint64_t elements[64]; /* by the id of the type */
+    const coffer__gguf_type *largest;
+} coffer__gguf_type_totals;
+
+/* Tensors of fewer than two dimensions do not count. */
+void coffer__gguf_count_type(coffer__gguf_type_totals *totals, const coffer__gguf_type *type, uint32_t rank,
+                             uint64_t elements);
+/* Whether a value of general.file_type is right for that type; true for values that are unknown. */
+bool coffer__gguf_file_type_fits(uint32_t file_type, const coffer__gguf_type *type);
+/* The value for that type. False when the table has no such type. */
+bool coffer__gguf_file_type_of(uint32_t *out, const coffer__gguf_type *type);
+
+/* ---- gguf_export_keys.c ---- */
+
+typedef struct coffer__gguf_written {
+    bool quantized;                     /* some tensors are stored as blocks */
+    const coffer__gguf_type *main_type; /* of most weights; NULL without weights */
+    /* Set by the call: */
+    uint64_t key_count;
+    const char *arch;             /* borrowed from the model */
+    bool has_arch, has_tokenizer; /* as llama.cpp knows them */
+} coffer__gguf_written;
+
+/* Appends the keys for the metadata of the model. */
+coffer_status coffer__gguf_put_model(coffer__buffer *out, coffer__gguf_written *written,
+                                     const coffer_mcf *model, const coffer_limits *limits, coffer_error *err);
 
 /* ---- gguf_json.c: GGUF metadata as JSON and back, without loss ----
  *

@@ -23,9 +23,10 @@ coffer_status coffer__mcf_pack_init(coffer__mcf_pack *pack, const coffer_mcf_pac
     if (status)
         return status;
     coffer_dtype cast = pack->opts.cast;
-    if (cast != COFFER_DTYPE_NONE && cast != COFFER_DTYPE_F16 && cast != COFFER_DTYPE_BF16)
+    if (cast != COFFER_DTYPE_NONE && cast != COFFER_DTYPE_F16 && cast != COFFER_DTYPE_BF16 &&
+        cast != COFFER_DTYPE_F32)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "cannot cast to %s: must be f16 or bf16", coffer_dtype_name(cast));
+                            "cannot cast to %s: must be f16, bf16 or f32", coffer_dtype_name(cast));
     pack->limits = coffer__limits(pack->opts.limits);
     return COFFER_OK;
 }
@@ -38,6 +39,7 @@ void coffer__mcf_pack_free(coffer__mcf_pack *pack)
         coffer__free(pack->resources[i].path);
         coffer__free(pack->resources[i].bytes);
     }
+    coffer__mcf_pack_free_files(pack);
     coffer__free(pack->sets);
     coffer__free(pack->resources);
     coffer__free(pack->chat_template);
@@ -110,11 +112,14 @@ coffer_status coffer_mcf_pack(const char *out_path, const char *const *inputs, s
     if (!status && input_count == 0)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "nothing to pack");
     for (size_t i = 0; !status && i < input_count; i++)
-        status = coffer__mcf_pack_add_input(&pack, inputs[i], err);
+        status = coffer__fail_input(err, coffer__mcf_pack_add_input(&pack, inputs[i], err),
+                                    input_count > 1 ? inputs[i] : NULL);
     if (!status && !pack.info.model_name)
         status = coffer__mcf_pack_name(&pack, inputs[0], false, err);
     if (!status)
         status = coffer__mcf_pack_write(out_path, &pack, err);
+    if (!status && pack.opts.report)
+        coffer__mcf_pack_report(pack.opts.report, &pack);
     coffer__mcf_pack_free(&pack);
     return status;
 }

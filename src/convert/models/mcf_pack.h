@@ -15,6 +15,21 @@ typedef struct coffer__mcf_resource {
     size_t len;
 } coffer__mcf_resource;
 
+/* A file of the folder that is stored under its name. */
+typedef struct coffer__mcf_packed_file {
+    char *name;
+    coffer_mcf_file_kind kind;
+    uint8_t *bytes;
+    size_t len;
+} coffer__mcf_packed_file;
+
+/* A file that was found and not packed. */
+typedef struct coffer__mcf_left_out {
+    char *name;
+    uint64_t size;
+    const char *reason;
+} coffer__mcf_left_out;
+
 /* Writes the payload of a tensor that was begun. position : of the tensor in the selection. */
 typedef coffer_status (*coffer__mcf_put_tensor)(void *context, const coffer__chosen_tensor *chosen,
                                                 size_t position, coffer__tensors_stream *stream,
@@ -25,6 +40,11 @@ typedef struct coffer__mcf_pack {
     size_t set_count, set_capacity;
     coffer__mcf_resource *resources;
     size_t resource_count, resource_capacity;
+    coffer__mcf_packed_file *files;
+    size_t file_count, file_capacity;
+    coffer__mcf_left_out *left_out;
+    size_t left_out_count, left_out_capacity;
+    uint64_t found, packed; /* files of the inputs */
     char *chat_template; /* of chat_template.jinja; NULL when the folder has none */
     size_t chat_template_len;
     char *chat_template_path;
@@ -50,6 +70,25 @@ coffer_status coffer__mcf_pack_add_set(coffer__mcf_pack *pack, coffer_tensors *s
  * extension. */
 coffer_status coffer__mcf_pack_name(coffer__mcf_pack *pack, const char *path, bool is_folder,
                                     coffer_error *err);
+/* Reads a file that may not be larger than limits.json_bytes, and adds a NUL. (mcf_pack_inputs.c) */
+coffer_status coffer__mcf_pack_read(uint8_t **out, size_t *len, const char *path, const coffer_limits *limits,
+                                    coffer_error *err);
+/* Takes the other files of a folder, and the headers of its safetensors files. What is left out is noted.
+ * (mcf_pack_files.c) */
+coffer_status coffer__mcf_pack_folder(coffer__mcf_pack *pack, const char *folder, coffer_error *err);
+/* The headers of the safetensors files of a set. */
+coffer_status coffer__mcf_pack_heads(coffer__mcf_pack *pack, const coffer_tensors *set, coffer_error *err);
+/* Adds a file; bytes belong to the pack from now on, also on failure. COFFER_E_DUPLICATE when another file has
+ * the name. */
+coffer_status coffer__mcf_pack_add_file(coffer__mcf_pack *pack, const char *name, coffer_mcf_file_kind kind,
+                                        uint8_t *bytes, size_t len, coffer_error *err);
+/* Takes the files of a model that is packed again. */
+coffer_status coffer__mcf_pack_take_files(coffer__mcf_pack *pack, const coffer_mcf *model, coffer_error *err);
+coffer_status coffer__mcf_pack_write_files(coffer_mcf_writer *writer, const coffer__mcf_pack *pack,
+                                           coffer_error *err);
+/* Adds "files" to a node. */
+void coffer__mcf_pack_report(coffer_node *out, const coffer__mcf_pack *pack);
+void coffer__mcf_pack_free_files(coffer__mcf_pack *pack);
 /* tokenizer_config.json with the chat template in it (coffer__buffer_free). config : the file, or NULL.
  * (mcf_pack_template.c) */
 coffer_status coffer__mcf_pack_fold(coffer__buffer *out, const coffer__mcf_resource *config,

@@ -24,7 +24,7 @@ static const uint32_t section_types[] = {
 
 #define SECTION_COUNT (sizeof section_types / sizeof *section_types)
 
-static coffer_status read_file(uint8_t **out, size_t *len, const char *path, const coffer_limits *limits,
+coffer_status coffer__mcf_pack_read(uint8_t **out, size_t *len, const char *path, const coffer_limits *limits,
                                coffer_error *err)
 {
     coffer_source_opts opts = COFFER_SOURCE_OPTS_INIT;
@@ -95,7 +95,7 @@ static coffer_status add_resource(coffer__mcf_pack *pack, uint32_t type, const c
     if (before)
         return fail_twice(before->path, path, err);
     coffer_status status = new_resource(&resource, pack, type, 1, path, err);
-    return status ? status : read_file(&resource->bytes, &resource->len, path, &pack->limits, err);
+    return status ? status : coffer__mcf_pack_read(&resource->bytes, &resource->len, path, &pack->limits, err);
 }
 
 static coffer_status add_template(coffer__mcf_pack *pack, const char *path, coffer_error *err)
@@ -106,7 +106,7 @@ static coffer_status add_template(coffer__mcf_pack *pack, const char *path, coff
     pack->chat_template_path = coffer__strdup(path);
     if (!pack->chat_template_path)
         return coffer__fail_no_memory(err, strlen(path) + 1);
-    coffer_status status = read_file(&bytes, &pack->chat_template_len, path, &pack->limits, err);
+    coffer_status status = coffer__mcf_pack_read(&bytes, &pack->chat_template_len, path, &pack->limits, err);
     pack->chat_template = (char *)bytes;
     return status;
 }
@@ -148,7 +148,9 @@ static coffer_status add_folder(coffer__mcf_pack *pack, const char *path, coffer
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < SECTION_COUNT; i++)
         status = add_if_there(pack, path, coffer_mcf_section_name(section_types[i]), err);
-    return status ? status : add_if_there(pack, path, template_name, err);
+    if (!status)
+        status = add_if_there(pack, path, template_name, err);
+    return status ? status : coffer__mcf_pack_folder(pack, path, err);
 }
 
 /* ---- A model that is packed again ---- */
@@ -157,7 +159,8 @@ static bool is_made_anew(uint32_t type)
 {
     return type == COFFER_MCF_MODEL_INFO || type == COFFER_MCF_QUANT_INFO ||
            type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA ||
-           type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY;
+           type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY || type == COFFER_MCF_DIRECTORY_COPY ||
+           type == COFFER_MCF_DAMAGE || type == COFFER_MCF_FILES;
 }
 
 /* Sections of types that the pack already has are skipped. */
@@ -218,10 +221,37 @@ static coffer_status take_model(coffer__mcf_pack *pack, const coffer_mcf *model,
                                 coffer_error *err)
 {
     coffer_status status = take_sections(pack, model, path, err);
+    if (!status && !pack->opts.no_files)
+        status = coffer__mcf_pack_take_files(pack, model, err);
     return !status && !pack->has_info ? take_info(pack, model, err) : status;
 }
 
 /* ---- Inputs ---- */
+
+/* Files that belong to a model and contain no tensors, when they are named one by one. */
+static bool is_other_file(const char *path)
+{
+    static const char *const extensions[] = { ".json", ".txt", ".md", ".jinja", ".model", ".py", ".yaml", ".yml" };
+    const char *name = path + coffer__file_folder_len(path);
+    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
+        if (coffer__file_has_extension(name, extensions[i]))
+            return !coffer__file_has_extension(name, ".index.json");
+    }
+    return !strchr(name, '.');
+}
+
+static coffer_status add_other_file(coffer__mcf_pack *pack, const char *path, coffer_error *err)
+{
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    coffer_status status = coffer__mcf_pack_read(&bytes, &len, path, &pack->limits, err);
+    if (status)
+        return status;
+    pack->found++;
+    pack->packed++;
+    return coffer__mcf_pack_add_file(pack, path + coffer__file_folder_len(path), COFFER_MCF_FILE_WHOLE, bytes,
+                                     len, err);
+}
 
 coffer_status coffer__mcf_pack_add_input(coffer__mcf_pack *pack, const char *path, coffer_error *err)
 {
@@ -233,14 +263,27 @@ coffer_status coffer__mcf_pack_add_input(coffer__mcf_pack *pack, const char *pat
     bool is_folder = coffer__os_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (!is_folder)
         status = add_named(&taken, pack, path, err);
+    if (taken && !status) {
+        pack->found++;
+        pack->packed++;
+    }
     if (status || taken)
         return status;
+    if (!is_folder && is_other_file(path) && !pack->opts.no_files && coffer__os_stat(path, &st) == 0)
+        return add_other_file(pack, path, err);
     opts.limits = &pack->limits;
     /* Pages of a mapping would count as our memory. */
     opts.access = COFFER_ACCESS_READ;
+    opts.allow_damaged = pack->opts.allow_damaged;
     status = coffer_tensors_open_path(&set, path, &opts, err);
     if (!status)
         status = coffer__mcf_pack_add_set(pack, set, err);
+    if (!status && !pack->opts.no_files)
+        status = coffer__mcf_pack_heads(pack, set, err);
+    if (!status && !is_folder) {
+        pack->found++;
+        pack->packed++;
+    }
     if (!status && coffer__mcf_model_of(set))
         status = take_model(pack, coffer__mcf_model_of(set), path, err);
     if (!status && !pack->info.model_name)

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "convert/models/gguf_repack.h"
 #include "convert/models/mcf_pack.h"
 #include "convert/models/mcf_stand_in.h"
 #include "convert/tensors/mcf_tensors.h"
@@ -192,6 +193,14 @@ static coffer_status put(void *context, const void *bytes, size_t len, coffer_er
     return coffer_mcf_writer_write(context, bytes, len, err);
 }
 
+static coffer_status put_blocks(coffer_mcf_writer *writer, const coffer__chosen_tensor *chosen,
+                                coffer__tensors_stream *stream, coffer_error *err)
+{
+    float largest = 0;
+    coffer_status status = coffer__gguf_repack_in(&largest, chosen, stream, put, writer, err);
+    return status ? status : coffer_mcf_writer_set_clip(writer, -largest, largest, err);
+}
+
 /* In parts, so that progress is reported. */
 static coffer_status copy_payload(coffer_mcf_writer *writer, coffer__tensors_stream *stream,
                                   coffer_source *src, const coffer_tensor *tensor, coffer_error *err)
@@ -205,6 +214,28 @@ static coffer_status copy_payload(coffer_mcf_writer *writer, coffer__tensors_str
             status = coffer__tensors_stream_count(stream, part, err);
         done += part;
     }
+    return status;
+}
+
+/* Damage of the source stays known: of copied bytes where it is, of converted ones as a whole. */
+static coffer_status record_damage(coffer_mcf_writer *writer, const coffer__chosen_tensor *chosen,
+                                   coffer_error *err)
+{
+    const coffer_mcf *model = coffer__mcf_model_of(chosen->set);
+    coffer_mcf_damage *damages = NULL, whole = COFFER_MCF_DAMAGE_INIT;
+    size_t count = 0;
+    if (!model)
+        return COFFER_OK;
+    size_t index = coffer__tensors_entry_at(chosen->set, chosen->index)->index;
+    coffer_status status = coffer_mcf_tensor_damage(&damages, &count, model, index, err);
+    whole.name = chosen->tensor->name;
+    whole.name_len = strlen(whole.name);
+    whole.size = UINT64_MAX;
+    for (size_t i = 0; !status && chosen->as_is && i < count; i++)
+        status = coffer_mcf_writer_add_damage(writer, &damages[i], err);
+    if (!status && !chosen->as_is && count)
+        status = coffer_mcf_writer_add_damage(writer, &whole, err);
+    coffer__free(damages);
     return status;
 }
 
@@ -229,7 +260,7 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     bool copied = model && chosen->as_is;
     if (copied)
         new_tensor.quant = coffer_mcf_quant_at(model, index);
-    if (chosen->quantize) {
+    if (chosen->quantize || chosen->repack) {
         quant.method = chosen->dtype;
         quant.activations = chosen->activations;
         new_tensor.quant = &quant;
@@ -280,10 +311,16 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
         const coffer__chosen_tensor *chosen = &selection->items[i];
         coffer_source *src = chosen->as_is ? coffer__tensors_source_at(chosen->set, chosen->index) : NULL;
         status = begin_tensor(writer, chosen, err);
+        if (!status && pack->opts.allow_damaged)
+            status = record_damage(writer, chosen, err);
+        if (!status && src)
+            status = coffer__tensors_verify(chosen->set, chosen->index, 0, chosen->tensor->size, err);
         if (!status && src)
             status = copy_payload(writer, stream, src, chosen->tensor, err);
         else if (!status && chosen->quantize)
             status = pack->put_tensor(pack->put_context, chosen, i, stream, writer, err);
+        else if (!status && chosen->repack)
+            status = put_blocks(writer, chosen, stream, err);
         else if (!status)
             status = coffer__tensors_stream_run(stream, chosen, put, writer, err);
         if (!status)
@@ -325,6 +362,7 @@ coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pa
     opts.no_checksums = pack->opts.no_checksums;
     opts.overwrite = pack->opts.overwrite;
     opts.threads = pack->opts.threads;
+    coffer__selection_note(pack->opts.notes, selection);
     coffer_status status = check_json(pack, COFFER_MCF_GENERATION_CONFIG, err);
     if (!status && !pack->chat_template)
         status = check_json(pack, COFFER_MCF_TOKENIZER_CONFIG, err);
@@ -332,6 +370,8 @@ coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pa
         status = coffer_mcf_writer_create(&writer, out_path, &opts, err);
     if (!status)
         status = add_sections(writer, pack, err);
+    if (!status)
+        status = coffer__mcf_pack_write_files(writer, pack, err);
     if (!status)
         status = set_model_info(writer, pack, selection, err);
     if (!status)
@@ -350,6 +390,8 @@ coffer_status coffer__mcf_pack_write(const char *out_path, coffer__mcf_pack *pac
     coffer_status status = coffer__mcf_pack_check_output(out_path, pack, err);
     if (!status)
         status = coffer__mcf_pack_choose(&selection, pack, err);
+    if (!status)
+        status = coffer__selection_keep_blocks(&selection, err);
     if (!status)
         status = coffer__mcf_pack_write_chosen(out_path, pack, &selection, err);
     coffer__selection_free(&selection);

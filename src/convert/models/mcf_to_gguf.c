@@ -1,22 +1,26 @@
 /* MCF models as GGUF files. */
 #include "base/bytes.h"
 #include "base/checked.h"
+#include "base/elements.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "convert/convert.h"
 #include "convert/models/gguf_model_info.h"
+#include "convert/models/gguf_repack.h"
 #include "convert/tensors/mcf_tensors.h"
 #include "convert/tensors/tensor_settings.h"
 #include "convert/tensors/tensor_stream.h"
 #include "io/os.h"
 #include "io/sink.h"
-#include "quant/quant.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 const coffer_convert_option coffer__to_gguf_options[] = {
     COFFER__TENSOR_OPTIONS,
+    { "round-scales", NULL, "keep k types as blocks also where small scales have to be rounded" },
+    { "as-is", NULL, "keep long names and types of one-dimensional tensors, which llama.cpp refuses" },
     { NULL, NULL, NULL },
 };
 
@@ -24,7 +28,8 @@ typedef struct export_tensor {
     const coffer__gguf_type *type;
     uint64_t offset; /* from the start of the payloads */
     uint64_t size;
-    bool repacked; /* q8 and q4 as blocks of the same codes and scales */
+    bool repacked; /* as blocks of the same codes and scales */
+    bool rounded;  /* some of the scales */
 } export_tensor;
 
 typedef struct gguf_job {
@@ -34,6 +39,10 @@ typedef struct gguf_job {
     coffer__selection selection;
     export_tensor *tensors; /* one for each of the selection */
     bool quantized;
+    bool round_scales;
+    size_t not_rounded; /* tensors that it would keep as blocks */
+    bool as_is;         /* also names and types that llama.cpp refuses */
+    coffer__type_changes changes;
     coffer__tensors_stream *stream;
     coffer__sink *sink;
 } gguf_job;
@@ -55,36 +64,57 @@ static coffer_dtype widened(coffer_dtype dtype)
     }
 }
 
-/* The GGUF block type with the same codes and scales; 0 when GGUF has none. */
-static uint32_t block_type_of(const coffer_tensor *tensor, coffer_dtype cast)
+/* llama.cpp computes with norms and biases in float32 only. */
+static bool must_be_f32(const gguf_job *export, const coffer__chosen_tensor *chosen)
 {
-    if (cast != COFFER_DTYPE_NONE || tensor->rank != 2 || tensor->dims[1] % COFFER__QUANT_BLOCK != 0)
-        return 0;
-    return tensor->dtype == COFFER_DTYPE_Q8   ? COFFER__GGUF_Q8_0
-           : tensor->dtype == COFFER_DTYPE_Q4 ? COFFER__GGUF_Q4_0
-                                              : 0;
+    return !export->as_is && chosen->tensor->rank == 1 && coffer_dtype_is_float(chosen->tensor->dtype) &&
+           coffer__elements_can_convert(COFFER_DTYPE_F32, chosen->tensor->dtype);
 }
 
-static coffer_status plan_tensor(export_tensor *out, coffer__chosen_tensor *chosen, coffer_dtype cast,
-                                 coffer_error *err)
+static coffer_status check_tensor(const gguf_job *export, const coffer_tensor *tensor, coffer_error *err)
 {
-    const coffer_tensor *tensor = chosen->tensor;
-    uint32_t blocks = block_type_of(tensor, cast);
     if (tensor->rank > COFFER__GGUF_MAX_RANK)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "\"%s\" has %" PRIu32
                             " dimensions, GGUF allows at most %d: leave it out with --exclude",
                             tensor->name, tensor->rank, COFFER__GGUF_MAX_RANK);
-    if (blocks) {
-        out->type = coffer__gguf_find_type(blocks);
-        out->repacked = true;
-        out->size = tensor->elements / out->type->elements * out->type->bytes; /* less than the elements' */
+    if (!export->as_is && strlen(tensor->name) > COFFER__GGUF_MAX_NAME)
+        return coffer__fail(
+            err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+            "a name of %zu bytes, llama.cpp loads at most %d (--exclude leaves the tensor out, "
+            "--as-is writes it all the same): \"%s\"",
+            strlen(tensor->name), COFFER__GGUF_MAX_NAME, tensor->name);
+    return COFFER_OK;
+}
+
+static coffer_status plan_blocks(export_tensor *out, gguf_job *export, const coffer__chosen_tensor *chosen,
+                                 coffer_error *err)
+{
+    bool exact = true;
+    if (export->settings.selection.cast != COFFER_DTYPE_NONE ||
+        !coffer_dtype_is_quantized(chosen->tensor->dtype))
+        return COFFER_OK;
+    coffer_status status = coffer__gguf_repack_type(&out->type, &exact, chosen->set, chosen->index, err);
+    if (status || !out->type)
+        return status;
+    if (!exact && !export->round_scales) {
+        export->not_rounded++;
         return COFFER_OK;
     }
-    coffer_dtype dtype = widened(chosen->dtype);
+    out->rounded = !exact;
+    out->repacked = true;
+    out->size =
+        chosen->tensor->elements / out->type->elements * out->type->bytes; /* less than the elements' */
+    return COFFER_OK;
+}
+
+static coffer_status plan_elements(export_tensor *out, coffer__chosen_tensor *chosen, coffer_dtype dtype,
+                                   coffer_error *err)
+{
+    const coffer_tensor *tensor = chosen->tensor;
     if (dtype != chosen->dtype) {
         chosen->dtype = dtype;
-        chosen->as_is = false;
+        chosen->as_is = dtype == tensor->dtype;
     }
     out->type = coffer__gguf_type_for(dtype);
     if (!out->type)
@@ -95,6 +125,37 @@ static coffer_status plan_tensor(export_tensor *out, coffer__chosen_tensor *chos
     if (!coffer__mul_u64(&out->size, tensor->elements, out->type->bytes))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                             "\"%s\" has %" PRIu64 " elements, too many", tensor->name, tensor->elements);
+    chosen->size = out->size;
+    return COFFER_OK;
+}
+
+static coffer_status plan_tensor(export_tensor *out, gguf_job *export, coffer__chosen_tensor *chosen,
+                                 coffer_error *err)
+{
+    const coffer_tensor *tensor = chosen->tensor;
+    coffer_status status = check_tensor(export, tensor, err);
+    if (!status)
+        status = plan_blocks(out, export, chosen, err);
+    if (status)
+        return status;
+    if (out->repacked) {
+        if (tensor->dtype != COFFER_DTYPE_Q8 && tensor->dtype != COFFER_DTYPE_Q4)
+            coffer__type_changes_add(&export->changes, tensor,
+                                     out->rounded ? "stored with rounded scales as" : "stored exactly as",
+                                     out->type->name, out->size);
+        return COFFER_OK;
+    }
+    bool small = must_be_f32(export, chosen);
+    status = plan_elements(out, chosen, small ? COFFER_DTYPE_F32 : widened(chosen->dtype), err);
+    /* A cast of plain floats is what the caller asked for. */
+    bool is_cast = export->settings.selection.cast && chosen->dtype == export->settings.selection.cast &&
+                   coffer_dtype_is_float(tensor->dtype);
+    if (status || chosen->as_is || is_cast)
+        return status;
+    const char *how = coffer_dtype_is_quantized(tensor->dtype) ? "decoded to"
+                      : small                                  ? "with one dimension converted to"
+                                                               : "converted to";
+    coffer__type_changes_add(&export->changes, tensor, how, out->type->name, out->size);
     return COFFER_OK;
 }
 
@@ -107,7 +168,7 @@ static coffer_status plan(gguf_job *export, coffer_error *err)
         return coffer__fail_no_memory(err, export->selection.count * sizeof *export->tensors);
     for (size_t i = 0; !status && i < export->selection.count; i++) {
         export_tensor *tensor = &export->tensors[i];
-        status = plan_tensor(tensor, &export->selection.items[i], export->settings.selection.cast, err);
+        status = plan_tensor(tensor, export, &export->selection.items[i], err);
         if (status)
             break;
         tensor->offset = end;
@@ -117,6 +178,63 @@ static coffer_status plan(gguf_job *export, coffer_error *err)
                                   "the size of the tensors does not fit into 64 bits");
     }
     return status;
+}
+
+/* ---- Requirements of llama.cpp ---- */
+
+static bool has_tensor(const gguf_job *export, const char *name)
+{
+    for (size_t i = 0; i < export->selection.count; i++) {
+        if (strcmp(export->selection.items[i].tensor->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void note_changes(const gguf_job *export)
+{
+    coffer_report *notes = export->job->notes;
+    coffer__type_changes_note(notes, &export->changes);
+    if (notes && export->not_rounded)
+        coffer__report_add(
+            notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+            "%zu of the decoded tensors have scales too small for blocks of GGUF: --round-scales "
+            "rounds them and keeps the tensors quantized",
+            export->not_rounded);
+}
+
+/* Names and types that --as-is keeps. */
+static void put_refused(coffer__buffer *text, const gguf_job *export)
+{
+    size_t names = 0, types = 0;
+    for (size_t i = 0; i < export->selection.count; i++) {
+        const coffer_tensor *tensor = export->selection.items[i].tensor;
+        names += strlen(tensor->name) > COFFER__GGUF_MAX_NAME;
+        types += tensor->rank == 1 && coffer_dtype_is_float(tensor->dtype) &&
+                 export->tensors[i].type->dtype != COFFER_DTYPE_F32;
+    }
+    if (names)
+        coffer__buffer_printf(text, "names longer than %d bytes: %zu; ", COFFER__GGUF_MAX_NAME, names);
+    if (types)
+        coffer__buffer_printf(text, "tensors of one dimension that are not F32: %zu; ", types);
+}
+
+/* llama.cpp aborts on a file that lacks one of these; other programs read it. */
+static void note_missing(const gguf_job *export, const coffer__gguf_written *written)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    put_refused(&text, export);
+    if (!written->has_arch)
+        coffer__buffer_printf(&text, "general.architecture is \"%s\"; ", written->arch);
+    if (export->selection.count && !has_tensor(export, "token_embd.weight"))
+        coffer__buffer_printf(&text, "tensor names are not its own (no token_embd.weight); ");
+    if (!written->has_tokenizer)
+        coffer__buffer_printf(&text, "no key tokenizer.ggml.model; ");
+    if (text.len > 2) /* without the last separator */
+        coffer__report_add(export->job->notes, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "llama.cpp cannot run this file: %.*s", (int)text.len - 2,
+                           coffer__buffer_text(&text));
+    coffer__buffer_free(&text);
 }
 
 static coffer_status check_output(const gguf_job *export, coffer_error *err)
@@ -130,87 +248,26 @@ static coffer_status check_output(const gguf_job *export, coffer_error *err)
     return COFFER_OK;
 }
 
-/* ---- Blocks ---- */
-
-#define BLOCKS_AT_ONCE ((uint64_t)4096)
-#define Q8_CODES 32
-#define Q4_CODES 16
-
-/* Codes of elements 2i and 2i + 1 share a byte there, those of i and i + 16 here; and 8 is added. */
-static void put_q4_codes(uint8_t out[Q4_CODES], const uint8_t codes[Q4_CODES])
-{
-    uint8_t values[32];
-    for (size_t i = 0; i < Q4_CODES; i++) {
-        values[2 * i] = codes[i] & 15;
-        values[2 * i + 1] = codes[i] >> 4;
-    }
-    for (size_t i = 0; i < Q4_CODES; i++)
-        out[i] = (uint8_t)((values[i] ^ 8) | (values[i + 16] ^ 8) << 4);
-}
-
-static void put_blocks(uint8_t *out, const uint8_t *scales, const uint8_t *codes, size_t count, bool q4)
-{
-    for (size_t i = 0; i < count; i++) {
-        memcpy(out, scales + 2 * i, 2);
-        if (q4)
-            put_q4_codes(out + 2, codes + Q4_CODES * i);
-        else
-            memcpy(out + 2, codes + Q8_CODES * i, Q8_CODES);
-        out += 2 + (q4 ? Q4_CODES : Q8_CODES);
-    }
-}
-
-/* Through three buffers in a row: scales, codes, blocks. */
-static coffer_status repack(gguf_job *export, const coffer__chosen_tensor *chosen, uint8_t *memory,
-                            coffer_error *err)
-{
-    const coffer_tensor *tensor = chosen->tensor;
-    bool q4 = tensor->dtype == COFFER_DTYPE_Q4;
-    uint64_t code_bytes = q4 ? Q4_CODES : Q8_CODES;
-    uint8_t *scales = memory, *codes = scales + 2 * BLOCKS_AT_ONCE,
-            *blocks = codes + Q8_CODES * BLOCKS_AT_ONCE;
-    coffer__quant_layout layout;
-    coffer_status status = coffer__quant_plan(&layout, tensor->dtype, tensor->rank, tensor->dims, false, err);
-    uint64_t total = tensor->elements / COFFER__QUANT_BLOCK;
-    for (uint64_t done = 0; !status && done < total;) {
-        uint64_t now = total - done < BLOCKS_AT_ONCE ? total - done : BLOCKS_AT_ONCE;
-        status = coffer_tensors_read(scales, chosen->set, chosen->index,
-                                     layout.regions[COFFER__QUANT_SCALES].offset + 2 * done,
-                                     (size_t)(2 * now), err);
-        if (!status)
-            status = coffer_tensors_read(codes, chosen->set, chosen->index,
-                                         layout.regions[COFFER__QUANT_CODES].offset + code_bytes * done,
-                                         (size_t)(code_bytes * now), err);
-        if (status)
-            break;
-        put_blocks(blocks, scales, codes, (size_t)now, q4);
-        status = coffer__sink_write(export->sink, blocks, (size_t)((2 + code_bytes) * now), err);
-        if (!status)
-            status = coffer__tensors_stream_count(export->stream, (2 + code_bytes) * now, err);
-        done += now;
-    }
-    return status;
-}
-
-static coffer_status write_blocks(gguf_job *export, const coffer__chosen_tensor *chosen, coffer_error *err)
-{
-    size_t size = BLOCKS_AT_ONCE * (2 + Q8_CODES) * 2;
-    uint8_t *memory = coffer__malloc(size);
-    coffer_status status = memory ? repack(export, chosen, memory, err) : coffer__fail_no_memory(err, size);
-    coffer__free(memory);
-    return status;
-}
-
 /* ---- Writing ---- */
+
+/* The type of most weights; NULL without weights. */
+static const coffer__gguf_type *main_type(const gguf_job *export)
+{
+    coffer__gguf_type_totals totals = { 0 };
+    for (size_t i = 0; i < export->selection.count; i++) {
+        const coffer_tensor *tensor = export->selection.items[i].tensor;
+        coffer__gguf_count_type(&totals, export->tensors[i].type, tensor->rank, tensor->elements);
+    }
+    return totals.largest;
+}
 
 static coffer_status write_header(const gguf_job *export, coffer_error *err)
 {
     const coffer_mcf *model = coffer__mcf_model_of(export->set);
     coffer__buffer header = COFFER__BUFFER_INIT, keys = COFFER__BUFFER_INIT;
-    uint64_t key_count = 0;
-    coffer_status status =
-        coffer__gguf_put_model(&keys, &key_count, model, export->quantized, &export->job->limits, err);
-    coffer__gguf_put_header(&header, export->selection.count, key_count);
+    coffer__gguf_written written = { .quantized = export->quantized, .main_type = main_type(export) };
+    coffer_status status = coffer__gguf_put_model(&keys, &written, model, &export->job->limits, err);
+    coffer__gguf_put_header(&header, export->selection.count, written.key_count);
     coffer__buffer_append(&header, keys.data, keys.len);
     for (size_t i = 0; i < export->selection.count; i++) {
         const coffer_tensor *tensor = export->selection.items[i].tensor;
@@ -222,6 +279,8 @@ static coffer_status write_header(const gguf_job *export, coffer_error *err)
         status = coffer__fail_no_memory(err, header.len);
     if (!status)
         status = coffer__sink_write(export->sink, header.data, header.len, err);
+    if (!status && export->job->notes)
+        note_missing(export, &written);
     coffer__buffer_free(&keys);
     coffer__buffer_free(&header);
     return status;
@@ -238,7 +297,8 @@ static coffer_status write_tensors(gguf_job *export, coffer_error *err)
     for (size_t i = 0; !status && i < export->selection.count; i++) {
         const coffer__chosen_tensor *chosen = &export->selection.items[i];
         status = export->tensors[i].repacked
-                     ? write_blocks(export, chosen, err)
+                     ? coffer__gguf_repack_out(chosen, export->tensors[i].type, export->stream, put,
+                                               export->sink, err)
                      : coffer__tensors_stream_run(export->stream, chosen, put, export->sink, err);
         if (!status)
             status =
@@ -260,8 +320,12 @@ static coffer_status prepare(gguf_job *export, coffer_error *err)
     if (!status)
         status = coffer__selection_finish(&export->selection, (const coffer_tensors *const *)&export->set, 1,
                                           &export->settings.selection, err);
+    export->as_is = coffer__job_has(export->job, "as-is");
+    export->round_scales = coffer__job_has(export->job, "round-scales");
     if (!status)
         status = plan(export, err);
+    if (!status)
+        note_changes(export);
     if (!status)
         status = coffer__tensors_stream_new(&export->stream, 0, &export->job->limits, export->job->progress,
                                             export->selection.bytes, err);

@@ -88,6 +88,7 @@ static coffer_mcf_pack_opts pack_options(const coffer_mcf_quantize_opts *opts)
     pack.threads = opts->threads;
     pack.limits = opts->limits;
     pack.progress = opts->progress;
+    pack.allow_damaged = opts->allow_damaged;
     return pack;
 }
 
@@ -194,6 +195,8 @@ static coffer_status plan(coffer__quantize_job *job, coffer__selection *selectio
             status = coffer__quantize_spend(selection, job, stream, err);
         coffer__tensors_stream_free(stream);
     }
+    if (!status)
+        status = coffer__selection_keep_blocks(selection, err);
     return status ? status : check_importance(job, selection, err);
 }
 

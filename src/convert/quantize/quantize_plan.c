@@ -54,7 +54,7 @@ static coffer_status quantize(coffer__chosen_tensor *chosen, const coffer_mcf_qu
     if (status)
         return status;
     chosen->dtype = dtype;
-    chosen->as_is = false;
+    chosen->as_is = chosen->decoded = false;
     chosen->quantize = true;
     chosen->activations = activations;
     chosen->size = layout.size;
@@ -75,7 +75,7 @@ static coffer_status cast(coffer__chosen_tensor *chosen, const coffer_mcf_quanti
                             "\"%s\" has %" PRIu64 " elements, too many for %s", tensor->name,
                             tensor->elements, coffer_dtype_name(dtype));
     chosen->dtype = dtype;
-    chosen->as_is = false;
+    chosen->as_is = chosen->decoded = false;
     return COFFER_OK;
 }
 
@@ -115,7 +115,9 @@ coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_m
     for (size_t i = 0; !status && i < selection->count; i++) {
         coffer__chosen_tensor *chosen = &selection->items[i];
         const coffer_mcf_quantize_rule *rule = coffer__quantize_rule_for(opts, chosen->tensor->name);
-        if (rule)
+        /* Norms and biases are small, and runtimes expect them in float32: only a rule for them changes them.
+         */
+        if (rule && (rule->glob || chosen->tensor->rank >= 2))
             status = coffer__quantize_choose(chosen, opts, rule->dtype, err);
         selection->bytes += chosen->size;
     }

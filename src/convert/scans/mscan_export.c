@@ -3,18 +3,22 @@
 #include "base/fail.h"
 #include "base/glob.h"
 #include "base/memory.h"
+#include "base/real.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#define EXPORT_OPTIONS                                                                              \
-    { "param", "GLOB", "only parameters whose name matches" },                                      \
-        { "tokens", "A..B", "only these tokens, B not included" },                                  \
-        { "sequence", "ID", "only this sequence" },                                                 \
-        { "only", "LIST", "only these columns, with commas between them, in this order" },          \
-        { "real", NULL, "activation and grad_norm in real units, where the scan knows its scale" }, \
-    {                                                                                               \
-        "metadata", "FILE", "the metadata as JSON beside the records (or read from there)"          \
+#define EXPORT_OPTIONS                                                                               \
+    { "param", "GLOB", "only parameters whose name matches" },                                       \
+        { "tokens", "A..B", "only these tokens, B not included" },                                   \
+        { "sequence", "ID", "only this sequence" },                                                  \
+        { "only", "LIST", "only these columns, with commas between them, in this order" },           \
+        { "raw", NULL, "the stored integers, even where the scan knows its scale" },                 \
+        { "real", NULL, "real units or an error; without it, integers where the scale is unknown" }, \
+    {                                                                                                \
+        "metadata", "FILE", "the metadata as JSON beside the records (or read from there)"           \
     }
 
 const coffer_convert_option coffer__mscan_export_text_options[] = {
@@ -76,12 +80,23 @@ static coffer_mscan_metric metric_of(coffer__mscan_field field)
     return field == COFFER__MSCAN_ACTIVATION ? COFFER_MSCAN_ACTIVATION : COFFER_MSCAN_GRAD_NORM;
 }
 
-static coffer_status check_scales(const coffer__mscan_export *export, coffer_error *err)
+/* Real units where the scale is known, unless integers are requested. "raw" as a kind of file is the bytes of
+ * the records. */
+static coffer_status choose_units(coffer__mscan_export *export, coffer_error *err)
 {
-    for (size_t i = 0; i < export->field_count; i++) {
+    bool must = coffer__job_has(export->job, "real");
+    bool raw = coffer__job_has(export->job, "raw") || (!must && strcmp(export->job->to, "raw") == 0);
+    if (must && coffer__job_has(export->job, "raw"))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "real and raw exclude each other");
+    for (int metric = 0; metric < 2; metric++)
+        export->real[metric] =
+            !raw && coffer_mscan_quantization_scope(export->scan, (coffer_mscan_metric)metric) !=
+                        COFFER_MSCAN_SCALE_UNKNOWN;
+    for (size_t i = 0; must && i < export->field_count; i++) {
         coffer__mscan_field field = export->fields[i];
-        if (coffer__mscan_export_is_real(export, field) &&
-            coffer_mscan_quantization_scope(export->scan, metric_of(field)) == COFFER_MSCAN_SCALE_UNKNOWN)
+        bool is_metric = field == COFFER__MSCAN_ACTIVATION || field == COFFER__MSCAN_GRAD_NORM;
+        if (is_metric && !export->real[metric_of(field)])
             return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                                 "no real units: the metadata has no \"quantization\" of %s",
                                 coffer__mscan_field_names[field]);
@@ -158,18 +173,18 @@ coffer_status coffer__mscan_export_open(coffer__mscan_export *out, const coffer_
     coffer_mscan_open_opts opts = COFFER_MSCAN_OPEN_OPTS_INIT;
     memset(out, 0, sizeof *out);
     out->job = job;
-    out->real = coffer__job_has(job, "real");
     opts.limits = &job->limits;
     coffer_status status = choose_fields(out, err);
     if (!status)
         status = coffer_mscan_open(&out->scan, job->in, &opts, err);
     if (!status)
-        status = check_scales(out, err);
+        status = choose_units(out, err);
     if (!status)
         status = select_records(out, err);
     if (!status) {
         out->records = coffer__alloc_array(COFFER__MSCAN_EXPORT_BATCH, sizeof *out->records);
-        if (!out->records)
+        out->values = coffer__calloc((size_t)2 * (UINT16_MAX + 1), sizeof *out->values);
+        if (!out->records || !out->values)
             status = coffer__fail_no_memory(err, COFFER__MSCAN_EXPORT_BATCH * sizeof *out->records);
     }
     if (status)
@@ -181,8 +196,10 @@ void coffer__mscan_export_close(coffer__mscan_export *export)
 {
     coffer_mscan_close(export->scan);
     coffer__free(export->records);
+    coffer__free(export->values);
     export->scan = NULL;
     export->records = NULL;
+    export->values = NULL;
 }
 
 /* ---- Records ---- */
@@ -249,7 +266,7 @@ coffer_status coffer__mscan_export_count(uint64_t *count, coffer__mscan_export *
     return COFFER_OK;
 }
 
-coffer_status coffer__mscan_export_real(double *out, const coffer__mscan_export *export,
+coffer_status coffer__mscan_export_real(double *out, coffer__mscan_export *export,
                                         const coffer_mscan_record *record, coffer__mscan_field field,
                                         coffer_error *err)
 {
@@ -261,9 +278,16 @@ coffer_status coffer__mscan_export_real(double *out, const coffer__mscan_export 
         coffer_mscan_quantization_of(export->scan, metric, record->param_id, sequence);
     if (!scale)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "no real units: the metadata has no scale of %s for token %" PRIu32 ", param %u",
+                            "no real units: the metadata has no scale of %s for token %" PRIu32
+                            ", param %u; --raw gives the stored integers",
                             coffer__mscan_field_names[field], record->token_idx, record->param_id);
-    *out = scale->offset + scale->scale * coffer__mscan_field_value(record, field);
+    uint32_t raw = coffer__mscan_field_value(record, field);
+    coffer__mscan_real *known = &export->values[(size_t)metric * (UINT16_MAX + 1) + raw];
+    if (known->scale != scale) {
+        known->scale = scale;
+        known->value = coffer__nearest_decimal(scale->offset + scale->scale * raw, fabs(scale->scale) * 1e-9);
+    }
+    *out = known->value;
     return COFFER_OK;
 }
 
@@ -276,11 +300,28 @@ coffer_status coffer__mscan_export_create(coffer__sink **out, const coffer__msca
     return coffer__sink_create(out, path, &opts, err);
 }
 
+/* The units of a table go with its metadata, so that reading both gives the same scan. */
+static coffer_status put_metadata(coffer__sink *sink, const coffer__mscan_export *export, coffer_error *err)
+{
+    size_t len;
+    const char *text = coffer_mscan_metadata(export->scan, &len);
+    char units[120] = "\n";
+    size_t kept = len;
+    if ((export->real[0] || export->real[1]) && len > 0 && text[len - 1] == '}') {
+        static const char *const names[2] = { "raw", "real" };
+        kept--;
+        while (kept > 0 && strchr(" \t\r\n", text[kept - 1]))
+            kept--;
+        snprintf(units, sizeof units, "%s\"table_units\":{\"activation\":\"%s\",\"grad_norm\":\"%s\"}}\n",
+                 text[kept - 1] == '{' ? "" : ",", names[export->real[0]], names[export->real[1]]);
+    }
+    coffer_status status = coffer__sink_write(sink, text, kept, err);
+    return status ? status : coffer__sink_write(sink, units, strlen(units), err);
+}
+
 static coffer_status write_metadata(coffer__sink **out, const coffer__mscan_export *export, coffer_error *err)
 {
     const char *path = coffer__job_setting(export->job, "metadata");
-    size_t len;
-    const char *text = coffer_mscan_metadata(export->scan, &len);
     coffer__sink *sink = NULL;
     if (!path) {
         *out = NULL;
@@ -288,12 +329,10 @@ static coffer_status write_metadata(coffer__sink **out, const coffer__mscan_expo
     }
     coffer_status status = coffer__mscan_export_create(&sink, export, path, err);
     if (!status)
-        status = coffer__sink_write(sink, text, len, err);
-    if (!status)
-        status = coffer__sink_write(sink, "\n", 1, err);
+        status = put_metadata(sink, export, err);
     if (status) {
         coffer__sink_discard(sink);
-        return status;
+        return coffer__fail_other(err, status, path);
     }
     *out = sink;
     return COFFER_OK;

@@ -8,6 +8,11 @@
 
 #define COFFER__MSCAN_EXPORT_BATCH 16384 /* records at a time */
 
+typedef struct coffer__mscan_real {
+    const coffer_mscan_quantization *scale; /* what it was computed with; NULL = not yet */
+    double value;
+} coffer__mscan_real;
+
 typedef struct coffer__mscan_export {
     const coffer__convert_job *job;
     coffer_mscan *scan;
@@ -17,7 +22,8 @@ typedef struct coffer__mscan_export {
     uint64_t params[COFFER__MSCAN_IDS / 64];          /* one bit for each param_id */
     coffer__mscan_field fields[COFFER__MSCAN_FIELDS]; /* the output columns, in this order */
     size_t field_count;
-    bool real; /* activation and grad_norm in real units */
+    bool real[2];               /* by metric: in real units */
+    coffer__mscan_real *values; /* real values that were computed already: by metric and stored integer */
     uint64_t done;
     coffer_mscan_record *records; /* the current batch */
 } coffer__mscan_export;
@@ -33,13 +39,14 @@ coffer_status coffer__mscan_export_next(const coffer_mscan_record **records, siz
                                         coffer__mscan_export *export, coffer_error *err);
 /* Counts the selected records; reads them if a filter needs it. */
 coffer_status coffer__mscan_export_count(uint64_t *count, coffer__mscan_export *export, coffer_error *err);
-/* Activation or grad_norm of a record in real units. */
-coffer_status coffer__mscan_export_real(double *out, const coffer__mscan_export *export,
+/* Activation or grad_norm of a record in real units, as the decimal number with the fewest digits. */
+coffer_status coffer__mscan_export_real(double *out, coffer__mscan_export *export,
                                         const coffer_mscan_record *record, coffer__mscan_field field,
                                         coffer_error *err);
 static inline bool coffer__mscan_export_is_real(const coffer__mscan_export *export, coffer__mscan_field field)
 {
-    return export->real && (field == COFFER__MSCAN_ACTIVATION || field == COFFER__MSCAN_GRAD_NORM);
+    return (field == COFFER__MSCAN_ACTIVATION && export->real[COFFER_MSCAN_ACTIVATION]) ||
+           (field == COFFER__MSCAN_GRAD_NORM && export->real[COFFER_MSCAN_GRAD_NORM]);
 }
 
 /* A new output of the job. */

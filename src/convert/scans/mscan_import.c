@@ -1,6 +1,7 @@
 #include "convert/scans/mscan_import.h"
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -15,6 +16,7 @@ const coffer_convert_option coffer__mscan_import_options[] = {
     { "param-names", "FILE", "a parameter's name a line, the first for id 0" },
     { "sequence-lengths", "N,N", "tokens of each sequence; otherwise all rows are one, or a column says it" },
     { "quantize", NULL, "activation and grad_norm come as real values: store them in 16 bits with a scale" },
+    { "raw", NULL, "the table has the stored integers, whatever the metadata says of its units" },
     { NULL, NULL, NULL },
 };
 
@@ -32,6 +34,32 @@ static coffer_status load_metadata(coffer__mscan_import *import, coffer_error *e
     return coffer__fail_other(err, status, coffer__job_setting(import->job, "metadata"));
 }
 
+/* The export says in the metadata which columns are in real units. */
+static coffer_status choose_units(coffer__mscan_import *import, coffer_error *err)
+{
+    static const char *const names[2] = { "activation", "grad_norm" };
+    bool quantize = coffer__job_has(import->job, "quantize"), raw = coffer__job_has(import->job, "raw");
+    coffer__json *json = NULL;
+    if (quantize && raw)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "quantize and raw exclude each other");
+    import->quantize[0] = import->quantize[1] = quantize;
+    if (!import->metadata || quantize || raw)
+        return COFFER_OK;
+    coffer_status status =
+        coffer__json_parse(&json, import->metadata, strlen(import->metadata), 0, &import->job->limits, err);
+    if (status)
+        return status;
+    const coffer__json_value *units = coffer__json_find(coffer__json_root(json), "table_units");
+    for (int metric = 0; metric < 2; metric++) {
+        const coffer__json_value *unit = coffer__json_find(units, names[metric]);
+        import->quantize[metric] =
+            unit && unit->kind == COFFER__JSON_STRING && strcmp(unit->as.string, "real") == 0;
+    }
+    coffer__json_free(json);
+    return COFFER_OK;
+}
+
 /* When metadata is given, the scales must be in it. */
 static coffer_status check_settings(const coffer__mscan_import *import, coffer_error *err)
 {
@@ -44,9 +72,10 @@ static coffer_status check_settings(const coffer__mscan_import *import, coffer_e
                                 "%s and metadata cannot be combined: the metadata already has it",
                                 made_settings[i]);
     }
-    for (unsigned metric = 0; import->quantize && metric < 2; metric++) {
-        if (coffer_mscan_quantization_scope(import->scan, (coffer_mscan_metric)metric) ==
-            COFFER_MSCAN_SCALE_UNKNOWN)
+    for (unsigned metric = 0; metric < 2; metric++) {
+        if (import->quantize[metric] &&
+            coffer_mscan_quantization_scope(import->scan, (coffer_mscan_metric)metric) ==
+                COFFER_MSCAN_SCALE_UNKNOWN)
             return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                                 "quantize: the metadata has no \"quantization\" of %s",
                                 coffer__mscan_field_names[COFFER__MSCAN_ACTIVATION + metric]);
@@ -60,8 +89,9 @@ static coffer_status import_open(coffer__mscan_import *import, const coffer__con
     memset(import, 0, sizeof *import);
     import->job = job;
     import->open = open;
-    import->quantize = coffer__job_has(job, "quantize");
     coffer_status status = coffer__job_setting(job, "metadata") ? load_metadata(import, err) : COFFER_OK;
+    if (!status)
+        status = choose_units(import, err);
     if (!status)
         status = check_settings(import, err);
     if (!status)
@@ -109,7 +139,8 @@ static coffer_status take_metric(uint16_t *out, const coffer__mscan_import *impo
                                  coffer_error *err)
 {
     uint64_t raw = 0;
-    if (import->quantize)
+    unsigned metric = field == COFFER__MSCAN_ACTIVATION ? COFFER_MSCAN_ACTIVATION : COFFER_MSCAN_GRAD_NORM;
+    if (import->quantize[metric])
         return quantize(out, import, input, row, field, record, err);
     coffer_status status = coffer__mscan_import_whole(&raw, input, row, field, UINT16_MAX, err);
     *out = (uint16_t)raw;

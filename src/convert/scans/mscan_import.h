@@ -17,8 +17,8 @@ typedef struct coffer__mscan_span {
 typedef struct coffer__mscan_import {
     const coffer__convert_job *job;
     coffer__mscan_input_opener open;
-    char *metadata; /* from a file; NULL = composed from the rows */
-    bool quantize;  /* activation and grad_norm are in real units */
+    char *metadata;   /* from a file; NULL = composed from the rows */
+    bool quantize[2]; /* by metric: the values are in real units */
     /* The metadata alone: names, sequences and scales. From the file, or made after the first pass. */
     coffer_mscan *scan;
     coffer__id_names names;

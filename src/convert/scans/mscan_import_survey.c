@@ -22,7 +22,7 @@ static coffer_status survey_metric(coffer__mscan_import *import, const coffer__m
 {
     unsigned metric = field == COFFER__MSCAN_ACTIVATION ? COFFER_MSCAN_ACTIVATION : COFFER_MSCAN_GRAD_NORM;
     uint64_t raw;
-    if (!import->quantize)
+    if (!import->quantize[metric])
         return coffer__mscan_import_whole(&raw, input, row, field, UINT16_MAX, err);
     double value = coffer__number_as_f64(&row->value[field]);
     if (!isfinite(value))
@@ -326,7 +326,7 @@ static void put_metadata(coffer__buffer *out, const coffer__mscan_import *import
     coffer__json_string(&json, "1.1");
     coffer__json_key(&json, "model_name");
     coffer__json_string(&json, model_name ? model_name : "");
-    if (import->quantize) {
+    if (import->quantize[0] || import->quantize[1]) {
         coffer__json_key(&json, "quantization");
         coffer__json_open_object(&json);
         put_scale(&json, "activation", import->low[COFFER_MSCAN_ACTIVATION],

@@ -67,7 +67,7 @@ static coffer_status begin_array(array *out, coffer__mscan_export *export, const
     return status;
 }
 
-static coffer_status put_real_column(uint8_t *to, size_t stride, const coffer__mscan_export *export,
+static coffer_status put_real_column(uint8_t *to, size_t stride, coffer__mscan_export *export,
                                      coffer__mscan_field field, const coffer_mscan_record *records,
                                      size_t count, coffer_error *err)
 {
@@ -96,9 +96,8 @@ static void put_column(uint8_t *to, size_t stride, coffer__mscan_field field,
     }
 }
 
-static coffer_status write_items(array *out, const coffer__mscan_export *export,
-                                 const coffer_mscan_record *records, size_t count, uint8_t *items,
-                                 coffer_error *err)
+static coffer_status write_items(array *out, coffer__mscan_export *export, const coffer_mscan_record *records,
+                                 size_t count, uint8_t *items, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < out->field_count; i++) {

@@ -17,7 +17,9 @@ static coffer_status open_file(coffer_tensors *set, coffer_source *src, coffer_e
 {
     coffer__gguf *gguf = NULL;
     coffer_status status = coffer__tensors_add_part(set, src, false, err);
-    if (!status)
+    if (!status && set->salvage)
+        status = coffer__gguf_salvage(&gguf, src, &set->limits, coffer__tensors_lose, set, err);
+    else if (!status)
         status = coffer__gguf_open(&gguf, src, &set->limits, err);
     if (status)
         return status;

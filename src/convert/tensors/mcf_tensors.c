@@ -1,7 +1,6 @@
 /* MCF models as sets of tensors. */
 #include "convert/tensors/mcf_tensors.h"
 #include "base/buffer.h"
-#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
@@ -80,6 +79,7 @@ static coffer_status open_model(coffer_tensors *set, coffer_source *src, coffer_
     coffer_mcf *model = NULL;
     coffer_mcf_open_opts opts = COFFER_MCF_OPEN_OPTS_INIT;
     opts.limits = &set->limits;
+    opts.allow_damaged = set->allow_damaged;
     coffer_status status = coffer__tensors_add_part(set, src, false, err);
     if (!status)
         status = coffer_mcf_open(&model, src, &opts, err);
@@ -126,6 +126,12 @@ static coffer_status decode(float *out, const coffer_tensors *set, const coffer_
     return coffer_mcf_read_rows_f32(out, set->state, entry->index, first / row, count / row, err);
 }
 
+static coffer_status verify(const coffer_tensors *set, const coffer__tensors_entry *entry, uint64_t begin,
+                            uint64_t len, coffer_error *err)
+{
+    return coffer_mcf_verify(set->state, entry->index, begin, len, err);
+}
+
 static void describe_kv(coffer_node *out, const coffer_mcf_kv *kv)
 {
     switch (kv->type) {
@@ -141,24 +147,22 @@ static void describe_kv(coffer_node *out, const coffer_mcf_kv *kv)
     }
 }
 
-/* The files in the model by size and checksum. */
-static coffer_status describe_files(coffer_node *out, const coffer_mcf *model, coffer_error *err)
+/* ---- Files ---- */
+
+static coffer_status list_files(coffer__tensors_files *out, const coffer_tensors *set, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (uint32_t type = COFFER_MCF_CONFIG; !status && type <= COFFER_MCF_MERGES; type++) {
-        uint8_t *bytes = NULL;
-        size_t len = 0;
-        if (!coffer_mcf_find_section(model, type))
-            continue;
-        status = coffer_mcf_read_section(&bytes, &len, model, type, err);
-        if (status)
-            break;
-        coffer_node *file = coffer_node_add_map(out, coffer_mcf_section_name(type));
-        coffer_node_add_u64(file, "size", len, COFFER_UNIT_BYTES);
-        coffer_node_add_printf(file, "crc32", "%08" PRIx32, coffer__crc32(0, bytes, len));
-        coffer_free(bytes);
+        if (coffer_mcf_find_section(set->state, type))
+            status = coffer__tensors_files_add(out, coffer_mcf_section_name(type), err);
     }
     return status;
+}
+
+static coffer_status read_file(uint8_t **out, size_t *len, const coffer_tensors *set, const char *name,
+                               coffer_error *err)
+{
+    return coffer_mcf_read_section(out, len, set->state, coffer_mcf_section_by_name(name), err);
 }
 
 static void describe_info(coffer_node *out, const coffer_mcf_model_info *info)
@@ -177,7 +181,7 @@ static void describe_info(coffer_node *out, const coffer_mcf_model_info *info)
     coffer_node_add_text(out, "arch", coffer_mcf_arch_name(info->arch));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         coffer_node_add_u64(out, numbers[i].name, numbers[i].value, COFFER_UNIT_NONE);
-    coffer_node_add_text(out, "rope", coffer_mcf_rope_name(info->rope_type));
+    coffer_node_add_text(out, "rope_type", coffer_mcf_rope_name(info->rope_type));
     coffer_node_add_f64(out, "rope_freq_base", (double)info->rope_freq_base, COFFER_UNIT_NONE);
     coffer_node_add_f64(out, "rope_scale", (double)info->rope_scale, COFFER_UNIT_NONE);
     for (size_t i = 0; i < info->kv_count; i++)
@@ -190,7 +194,7 @@ static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffe
     coffer_status status = coffer_mcf_get_model_info(&info, set->state, err);
     if (!status)
         describe_info(out, info);
-    return status && status != COFFER_E_MISSING ? status : describe_files(out, set->state, err);
+    return status == COFFER_E_MISSING ? COFFER_OK : status;
 }
 
 static void close_model(void *state)
@@ -203,8 +207,11 @@ const coffer__tensors_reader coffer__tensors_mcf = {
     .shown_kind = "mcf",
     .title = "MCF model",
     .open = open_model,
+    .verify = verify,
     .decode = decode,
     .describe = describe,
+    .list_files = list_files,
+    .read_file = read_file,
     .close = close_model,
 };
 

@@ -245,6 +245,7 @@ const coffer__tensors_reader coffer__tensors_npz = {
     .kind = "npz",
     .shown_kind = "npz",
     .title = "NumPy archive",
+    .has_checksums = true,
     .open = open_npz,
     .read = read_array,
     .close = close_state,

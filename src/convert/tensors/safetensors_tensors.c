@@ -38,7 +38,10 @@ static coffer_status take_tensor(void *context, const coffer__safetensors_tensor
 static coffer_status read_part(coffer_tensors *set, coffer_source *src, bool owned, coffer_error *err)
 {
     coffer_status status = coffer__tensors_add_part(set, src, owned, err);
-    if (!status)
+    if (!status && set->salvage)
+        status = coffer__safetensors_salvage(set->state, src, &set->limits, take_tensor, coffer__tensors_lose,
+                                             set, err);
+    else if (!status)
         status = coffer__safetensors_read(set->state, src, &set->limits, take_tensor, set, err);
     return status;
 }
@@ -145,12 +148,12 @@ static coffer_status open_shard(coffer_tensors *set, const char *index_path, con
                                ? coffer__fail_no_memory(&failure, path.len)
                                : coffer__source_open_other(&src, coffer__buffer_text(&path), &opts, &failure);
     if (failure.system_error == ENOENT)
-        status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                              "the index names the shard \"%s\", which does not exist", name);
+        status =
+            coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "the shard \"%s\" does not exist", name);
     else if (status && err)
         *err = failure;
     coffer__buffer_free(&path);
-    return status ? status : read_part(set, src, true, err);
+    return status ? status : coffer__fail_input(err, read_part(set, src, true, err), name);
 }
 
 static int entry_by_name(const void *left, const void *right)
@@ -164,24 +167,55 @@ static int name_to_entry(const void *name, const void *entry)
     return strcmp(name, ((const coffer__tensors_entry *)entry)->tensor.name);
 }
 
+static int by_text(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static coffer_status lose_shard(coffer_tensors *set, const coffer__json_value *const *places, size_t count,
+                                const coffer_error *why, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < count; i++) {
+        coffer_error named = *why;
+        named.subject = COFFER_SUBJECT_OTHER; /* it names the shard */
+        status = coffer__tensors_lose(set, places[i]->key, &named, err);
+    }
+    return status;
+}
+
 /* Opens a shard and checks that it contains what the index says. It may contain more. */
 static coffer_status take_shard(coffer_tensors *set, coffer_source *src,
                                 const coffer__json_value *const *places, size_t count, coffer_error *err)
 {
     const char *shard = places[0]->as.string;
-    size_t before = set->count;
-    coffer_status status = open_shard(set, coffer_source_name(src), shard, err);
+    size_t before = set->count, lost_before = set->salvage ? set->salvage->count : 0;
+    coffer_error why = COFFER_ERROR_INIT;
+    coffer_status status = open_shard(set, coffer_source_name(src), shard, &why);
+    if (status && set->salvage && coffer__is_about_file(status))
+        return lose_shard(set, places, count, &why, err);
     if (status)
-        return status;
+        return coffer__fail_copy(err, &why);
     coffer__tensors_entry *entries = set->entries + before;
     size_t entry_count = set->count - before;
+    /* A tensor that is lost in the shard has been reported. */
+    size_t lost_count = set->salvage ? set->salvage->count - lost_before : 0;
+    if (lost_count)
+        qsort(set->salvage->names + lost_before, lost_count, sizeof *set->salvage->names, by_text);
     if (entry_count)
         qsort(entries, entry_count, sizeof *entries, entry_by_name);
     for (size_t i = 0; i < count; i++) {
-        if (!entry_count || !bsearch(places[i]->key, entries, entry_count, sizeof *entries, name_to_entry))
-            return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
-                                "the index places \"%s\" in \"%s\", which does not contain it",
-                                places[i]->key, shard);
+        if (entry_count && bsearch(places[i]->key, entries, entry_count, sizeof *entries, name_to_entry))
+            continue;
+        const char *key = places[i]->key;
+        if (lost_count && bsearch(&key, set->salvage->names + lost_before, lost_count,
+                                  sizeof *set->salvage->names, by_text))
+            continue;
+        coffer__fail(&why, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
+                     "the index places \"%s\" in \"%s\", which does not contain it", places[i]->key, shard);
+        status = set->salvage ? coffer__tensors_lose(set, key, &why, err) : coffer__fail_copy(err, &why);
+        if (status)
+            return status;
     }
     return COFFER_OK;
 }
@@ -204,6 +238,48 @@ static coffer_status open_index(coffer_tensors *set, coffer_source *src, coffer_
     coffer__json_free(index.json);
     return status;
 }
+
+/* ---- Shards without an index ---- */
+
+/* "NAME-00002-of-00003.safetensors" next to the first shard. */
+static coffer_status open_numbered(coffer_tensors *set, const char *first, size_t stem_len, unsigned number,
+                                   unsigned total, coffer_error *err)
+{
+    coffer__buffer name = COFFER__BUFFER_INIT;
+    const char *base = first + coffer__file_folder_len(first);
+    coffer_error why = COFFER_ERROR_INIT;
+    coffer__buffer_append(&name, base, stem_len);
+    coffer__buffer_printf(&name, "-%05u-of-%05u.safetensors", number, total);
+    coffer_status status = name.failed ? coffer__fail_no_memory(&why, name.len)
+                                       : open_shard(set, first, coffer__buffer_text(&name), &why);
+    coffer__buffer_free(&name);
+    if (status && set->salvage && coffer__is_about_file(status))
+        return coffer__tensors_lose(set, NULL, &why, err);
+    return status ? coffer__fail_copy(err, &why) : COFFER_OK;
+}
+
+static coffer_status open_shards(coffer_tensors *set, coffer_source *src, coffer_error *err)
+{
+    const char *first = coffer_source_name(src);
+    size_t stem_len;
+    unsigned number, total;
+    coffer_status status = new_state(set, err);
+    if (status ||
+        !coffer__tensors_is_shard(first + coffer__file_folder_len(first), &stem_len, &number, &total))
+        return status ? status : read_part(set, src, false, err);
+    for (unsigned i = 1; !status && i <= total; i++)
+        status = open_numbered(set, first, stem_len, i, total, err);
+    return status;
+}
+
+const coffer__tensors_reader coffer__tensors_safetensors_shards = {
+    .kind = "safetensors-shards",
+    .shown_kind = "safetensors",
+    .title = "safetensors model",
+    .open = open_shards,
+    .describe = describe,
+    .close = close_state,
+};
 
 const coffer__tensors_reader coffer__tensors_safetensors = {
     .kind = "safetensors",

@@ -112,6 +112,10 @@ static coffer_status take_elements(coffer__tensors_run *run, worker_memory *memo
     size_t size = coffer_dtype_size(run->dtype);
     coffer_source *src = is_plain(tensor) ? coffer__tensors_source_at(place->set, place->tensor) : NULL;
     if (src && count <= SIZE_MAX / size) {
+        coffer_status status =
+            coffer__tensors_verify(place->set, place->tensor, first * size, count * size, err);
+        if (status)
+            return status;
         run->elements = coffer_source_view(src, tensor->offset + first * size, (size_t)count * size);
         if (run->elements)
             return COFFER_OK;
@@ -239,7 +243,8 @@ static coffer_status take_bytes(const uint8_t **out, worker_memory *memory,
     const coffer_tensor *tensor = coffer_tensors_at(place->set, place->tensor);
     coffer_source *src = coffer__tensors_source_at(place->set, place->tensor);
     const uint8_t *view = src ? coffer_source_view(src, tensor->offset + begin, len) : NULL;
-    coffer_status status = COFFER_OK;
+    coffer_status status =
+        view ? coffer__tensors_verify(place->set, place->tensor, begin, len, err) : COFFER_OK;
     if (!view) {
         status = make_room(memory, len, &place->set->limits, tensor->name, err);
         if (!status)

@@ -38,6 +38,7 @@ static coffer_status choose_type(coffer__chosen_tensor *chosen, const coffer__se
     else if (opts->cast && coffer_dtype_is_float(from) && coffer__elements_can_convert(opts->cast, from))
         chosen->dtype = opts->cast;
     chosen->as_is = !decoded && chosen->dtype == from;
+    chosen->decoded = decoded && !opts->cast;
     chosen->size = tensor->size;
     if (!chosen->as_is && !coffer__mul_u64(&chosen->size, tensor->elements, coffer_dtype_size(chosen->dtype)))
         return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
@@ -124,9 +125,9 @@ coffer_status coffer__selection_cast(coffer_dtype *out, const char *text, coffer
         *out = COFFER_DTYPE_NONE;
         return COFFER_OK;
     }
-    if (cast != COFFER_DTYPE_F16 && cast != COFFER_DTYPE_BF16)
+    if (cast != COFFER_DTYPE_F16 && cast != COFFER_DTYPE_BF16 && cast != COFFER_DTYPE_F32)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "\"%s\" is not a type to cast to: must be f16, bf16 or keep", text);
+                            "\"%s\" is not a type to cast to: must be f16, bf16, f32 or keep", text);
     *out = cast;
     return COFFER_OK;
 }

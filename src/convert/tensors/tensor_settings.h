@@ -6,11 +6,11 @@
 #include "convert/tensors/tensor_selection.h"
 
 /* One text a line, for the tables of conversions. */
-#define COFFER__TENSOR_OPTIONS                                                                \
-    { "cast", "TYPE", "convert floats of other types to this one", "keep|f16|bf16", "keep" }, \
-        { "include", "GLOB", "only tensors whose name matches" },                             \
-    {                                                                                         \
-        "exclude", "GLOB", "leave out tensors whose name matches"                             \
+#define COFFER__TENSOR_OPTIONS                                                                    \
+    { "cast", "TYPE", "convert floats of other types to this one", "keep|f16|bf16|f32", "keep" }, \
+        { "include", "GLOB", "only tensors whose name matches" },                                 \
+    {                                                                                             \
+        "exclude", "GLOB", "leave out tensors whose name matches"                                 \
     }
 
 typedef struct coffer__tensors_settings {

@@ -121,9 +121,9 @@ static coffer_status sort(coffer_tensors *set, coffer_error *err)
     return COFFER_OK;
 }
 
-coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensors_reader *reader,
-                                        coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
-                                        coffer_error *err)
+static coffer_status open_set(coffer_tensors **out, const coffer__tensors_reader *reader, coffer_source *src,
+                              bool owned, coffer__tensors_salvage *salvage,
+                              const coffer_tensors_open_opts *opts, coffer_error *err)
 {
     coffer_tensors *set = coffer__calloc(1, sizeof *set);
     if (!set)
@@ -131,6 +131,8 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
     set->reader = reader;
     set->limits = coffer__limits(opts->limits);
     set->access = opts->access;
+    set->allow_damaged = opts->allow_damaged;
+    set->salvage = salvage;
     coffer_status status = reader->open(set, src, err);
     if (!status)
         status = sort(set, err);
@@ -142,6 +144,20 @@ coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tens
     set->opened = owned ? src : NULL;
     *out = set;
     return COFFER_OK;
+}
+
+coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensors_reader *reader,
+                                        coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
+                                        coffer_error *err)
+{
+    return open_set(out, reader, src, owned, NULL, opts, err);
+}
+
+coffer_status coffer__tensors_open_damaged(coffer_tensors **out, const coffer__tensors_reader *reader,
+                                           coffer_source *src, coffer__tensors_salvage *salvage,
+                                           const coffer_tensors_open_opts *opts, coffer_error *err)
+{
+    return open_set(out, reader, src, false, salvage, opts, err);
 }
 
 void coffer_tensors_close(coffer_tensors *set)
@@ -158,6 +174,7 @@ void coffer_tensors_close(coffer_tensors *set)
     for (size_t i = 0; i < set->count; i++)
         coffer__free(set->entries[i].memory);
     coffer__free(set->entries);
+    coffer__free(set->folder);
     coffer__free(set->parts);
     coffer__free(set);
 }
@@ -210,6 +227,12 @@ coffer_source *coffer__tensors_source_at(const coffer_tensors *set, size_t tenso
                                                                            : set->parts[entry->part].src;
 }
 
+coffer_status coffer__tensors_verify(const coffer_tensors *set, size_t tensor, uint64_t begin, uint64_t len,
+                                     coffer_error *err)
+{
+    return set->reader->verify ? set->reader->verify(set, &set->entries[tensor], begin, len, err) : COFFER_OK;
+}
+
 /* ---- Reading ---- */
 
 static coffer_status check_range(const coffer_tensors *set, size_t tensor, uint64_t begin, uint64_t len,
@@ -234,6 +257,9 @@ static coffer_status read_bytes(void *out, const coffer_tensors *set, const coff
         return COFFER_OK;
     if (set->reader->read)
         return set->reader->read(out, set, entry, begin, len, err);
+    coffer_status status = set->reader->verify ? set->reader->verify(set, entry, begin, len, err) : COFFER_OK;
+    if (status)
+        return status;
     return coffer_source_read_at(out, set->parts[entry->part].src, entry->tensor.offset + begin, len, err);
 }
 
@@ -242,6 +268,21 @@ coffer_status coffer_tensors_read(void *out, const coffer_tensors *set, size_t t
 {
     coffer_status status = check_range(set, tensor, begin, len, false, err);
     return status ? status : read_bytes(out, set, &set->entries[tensor], begin, len, err);
+}
+
+const uint8_t *coffer_tensors_view(const coffer_tensors *set, size_t tensor)
+{
+    coffer_source *src = tensor < set->count ? coffer__tensors_source_at(set, tensor) : NULL;
+    const coffer_tensor *found = src ? &set->entries[tensor].tensor : NULL;
+    return found && found->size <= SIZE_MAX ? coffer_source_view(src, found->offset, (size_t)found->size) : NULL;
+}
+
+coffer_status coffer_tensors_intact(const coffer_tensors *set, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < set->part_count; i++)
+        status = coffer_source_intact(set->parts[i].src, err);
+    return status;
 }
 
 /* Elements of one type into another, a piece at a time. */

@@ -6,6 +6,12 @@
 
 #include "coffer/tensors.h"
 
+/* Names of files (coffer__tensors_files_free). */
+typedef struct coffer__tensors_files {
+    char **names;
+    size_t count, capacity;
+} coffer__tensors_files;
+
 /* One tensor of the set. */
 typedef struct coffer__tensors_entry {
     coffer_tensor tensor; /* its name and dims are in `memory` */
@@ -18,12 +24,17 @@ typedef struct coffer__tensors_reader {
     const char *kind;       /* as in kinds.c */
     const char *shown_kind; /* what coffer_tensors_kind says */
     const char *title;      /* for people: "GGUF model" */
+    bool has_checksums;     /* reading all payloads verifies them */
     /* Adds the file as a part (coffer__tensors_add_part) and its tensors; may set set->state. On failure
      * `close` is called all the same, for what state there is. */
     coffer_status (*open)(coffer_tensors *set, coffer_source *src, coffer_error *err);
     /* Reads payload bytes; the range has been checked. NULL: they are in the part, at the tensor's offset. */
     coffer_status (*read)(void *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
                           uint64_t begin, size_t len, coffer_error *err);
+    /* Compares payload bytes with the checksums of the file; NULL: the kind has none. The range has been
+     * checked. */
+    coffer_status (*verify)(const coffer_tensors *set, const coffer__tensors_entry *entry, uint64_t begin,
+                            uint64_t len, coffer_error *err);
     /* `decode` knows types that have no number of ours, too. */
     bool decodes_others;
     /* Elements [first, first + count) of a tensor whose type is not plain, as float32. first and count are
@@ -32,6 +43,11 @@ typedef struct coffer__tensors_reader {
                             uint64_t first, uint64_t count, coffer_error *err);
     /* Adds the metadata to `out`, a map. NULL: the kind has no metadata. Failures stick in the node. */
     coffer_status (*describe)(coffer_node *out, const coffer_tensors *set, coffer_error *err);
+    /* The files that one file contains next to the tensors, and the bytes of one (coffer__free). NULL: it has
+     * none. */
+    coffer_status (*list_files)(coffer__tensors_files *out, const coffer_tensors *set, coffer_error *err);
+    coffer_status (*read_file)(uint8_t **out, size_t *len, const coffer_tensors *set, const char *name,
+                               coffer_error *err);
     void (*close)(void *state); /* NULL and a NULL state allowed */
 } coffer__tensors_reader;
 
@@ -45,12 +61,26 @@ struct coffer_tensors {
     void *state; /* the reader's */
     coffer_limits limits;
     coffer_access access;  /* for files that the reader opens */
+    bool allow_damaged;    /* payloads with a wrong checksum are read, not refused */
     coffer_source *opened; /* closed with the set; may be NULL */
     coffer__tensors_part *parts;
     size_t part_count, part_capacity;
     coffer__tensors_entry *entries; /* sorted by name once the set is open */
     size_t count, capacity;
+    char *folder;                            /* the path of a model that is a folder; else NULL */
+    struct coffer__tensors_salvage *salvage; /* of a damaged file that is repaired; else NULL */
 };
+
+/* The losses of a damaged file: tensors that are not complete are left out of the set. */
+typedef struct coffer__tensors_salvage {
+    coffer_report *report;
+    char **names; /* of lost tensors */
+    size_t count, capacity;
+} coffer__tensors_salvage;
+
+/* For readers: a part of the file cannot be used. name : of the tensor, or NULL. context : the set. */
+coffer_status coffer__tensors_lose(void *context, const char *name, const coffer_error *why,
+                                   coffer_error *err);
 
 /* ---- For readers, while they open ---- */
 
@@ -70,7 +100,11 @@ coffer_status coffer__tensors_elements(uint64_t *out, uint32_t rank, const uint6
 const coffer__tensors_entry *coffer__tensors_entry_at(const coffer_tensors *set, size_t tensor);
 /* True when a tensor of a packed type can be decoded. */
 bool coffer__tensors_can_decode(const coffer_tensors *set, size_t tensor);
-/* The file that contains the payload, at tensor->offset; NULL when the payload is not stored plainly. */
+/* Verifies bytes that are about to be read through coffer__tensors_source_at. */
+coffer_status coffer__tensors_verify(const coffer_tensors *set, size_t tensor, uint64_t begin, uint64_t len,
+                                     coffer_error *err);
+/* The file that contains the payload, at tensor->offset; NULL when the payload is not stored plainly. Call
+ * coffer__tensors_verify before using the bytes. */
 coffer_source *coffer__tensors_source_at(const coffer_tensors *set, size_t tensor);
 
 /* Opens by a reader that the caller has chosen. opts : all members there. owned : src is closed with the set,
@@ -78,6 +112,40 @@ coffer_source *coffer__tensors_source_at(const coffer_tensors *set, size_t tenso
 coffer_status coffer__tensors_open_with(coffer_tensors **out, const coffer__tensors_reader *reader,
                                         coffer_source *src, bool owned, const coffer_tensors_open_opts *opts,
                                         coffer_error *err);
+
+/* The same for a damaged file. salvage : gets what is lost. */
+coffer_status coffer__tensors_open_damaged(coffer_tensors **out, const coffer__tensors_reader *reader,
+                                           coffer_source *src, coffer__tensors_salvage *salvage,
+                                           const coffer_tensors_open_opts *opts, coffer_error *err);
+/* Opens the file with the tensors of a folder, or a file, and finds its reader. COFFER_E_NOT_FOUND when the
+ * folder has none, COFFER_E_INVALID_ARGUMENT when it has several that do not belong together. */
+coffer_status coffer__tensors_open_source(coffer_source **src, const coffer__tensors_reader **reader,
+                                          const char *path, coffer_access access, coffer_error *err);
+/* The number of a shard and of all shards in "NAME-00002-of-00003.safetensors". stem_len : of NAME. */
+bool coffer__tensors_is_shard(const char *name, size_t *stem_len, unsigned *number, unsigned *total);
+
+/* The key that lists the tensors which a repair lost: a JSON list in the metadata of safetensors, an array of
+ * strings in GGUF. */
+#define COFFER__TENSORS_LOST_KEY "coffer.lost"
+/* The names under that key (coffer__free each and the array). None when the file was never repaired. */
+coffer_status coffer__tensors_recorded_losses(char ***out, size_t *count, const coffer_tensors *set,
+                                              coffer_error *err);
+
+/* ---- tensors_files.c: configuration, tokenizer and other files of the model ---- */
+
+coffer_status coffer__tensors_files_add(coffer__tensors_files *files, const char *name, coffer_error *err);
+void coffer__tensors_files_free(coffer__tensors_files *files); /* its names, not itself */
+/* True for a folder and a file that may contain files. */
+bool coffer__tensors_has_files(const coffer_tensors *set);
+/* In the order of their names, without weights. */
+coffer_status coffer__tensors_files_list(coffer__tensors_files *out, const coffer_tensors *set,
+                                         coffer_error *err);
+coffer_status coffer__tensors_file_read(uint8_t **out, size_t *len, const coffer_tensors *set,
+                                        const char *name, coffer_error *err);
+struct coffer__node_changes;
+/* Compares the files of two models: JSON key by key, others by their bytes. */
+coffer_status coffer__tensors_files_diff(struct coffer__node_changes *changes, const coffer_tensors *a,
+                                         const coffer_tensors *b, coffer_error *err);
 
 /* The reader for a kind of file; NULL when it has no tensors. */
 const coffer__tensors_reader *coffer__tensors_find_reader(const char *kind);
@@ -91,6 +159,8 @@ extern const coffer__tensors_reader coffer__tensors_mcf;
 extern const coffer__tensors_reader coffer__tensors_safetensors;
 /* src is model.safetensors.index.json; the shards are in the same folder. */
 extern const coffer__tensors_reader coffer__tensors_safetensors_index;
+/* src is the first of "NAME-00001-of-00003.safetensors", which have no index. */
+extern const coffer__tensors_reader coffer__tensors_safetensors_shards;
 extern const coffer__tensors_reader coffer__tensors_gguf;
 extern const coffer__tensors_reader coffer__tensors_npz;
 extern const coffer__tensors_reader coffer__tensors_npy;

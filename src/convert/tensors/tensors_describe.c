@@ -1,12 +1,19 @@
 /* Describing, listing and checking a set of tensors. */
+#include "base/array.h"
+#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/glob.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/quantity.h"
 #include "base/report.h"
 #include "base/work.h"
+#include "convert/tensors/gguf_tensors.h"
 #include "convert/tensors/tensors.h"
+#include "outside/models/safetensors.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define CHECK_CHUNK ((size_t)1 << 20)
@@ -96,9 +103,31 @@ coffer_status coffer_tensors_describe(coffer_node *out, const coffer_tensors *se
     return coffer_tensors_metadata(coffer_node_add_map(out, "metadata"), set, err);
 }
 
+/* The files in the model by size and checksum. */
+static coffer_status describe_files(coffer_node *out, const coffer_tensors *set, coffer_error *err)
+{
+    coffer__tensors_files files = { 0 };
+    coffer_status status = coffer__tensors_files_list(&files, set, err);
+    for (size_t i = 0; !status && i < files.count; i++) {
+        uint8_t *bytes = NULL;
+        size_t len = 0;
+        status = coffer__tensors_file_read(&bytes, &len, set, files.names[i], err);
+        if (status)
+            break;
+        coffer_node *file = coffer_node_add_map(out, files.names[i]);
+        coffer_node_add_u64(file, "size", len, COFFER_UNIT_BYTES);
+        coffer_node_add_printf(file, "crc32", "%08" PRIx32, coffer__crc32(0, bytes, len));
+        coffer__free(bytes);
+    }
+    coffer__tensors_files_free(&files);
+    return status;
+}
+
 coffer_status coffer_tensors_metadata(coffer_node *out, const coffer_tensors *set, coffer_error *err)
 {
     coffer_status status = set->reader->describe ? set->reader->describe(out, set, err) : COFFER_OK;
+    if (!status && set->reader->list_files)
+        status = describe_files(out, set, err);
     return status ? status : coffer_node_status(out, err);
 }
 
@@ -168,13 +197,84 @@ static coffer_status check_payload(coffer_report *out, check_pass *pass, size_t 
     return COFFER_OK;
 }
 
+static coffer_status add_name(char ***out, size_t *count, size_t *capacity, const char *text, size_t len,
+                              coffer_error *err)
+{
+    coffer_status status = coffer__array_reserve_one(out, capacity, *count, sizeof **out, err);
+    if (status)
+        return status;
+    (*out)[*count] = coffer__strndup(text, len);
+    return (*out)[(*count)++] ? COFFER_OK : coffer__fail_no_memory(err, len);
+}
+
+/* A value that is not a list of texts was not written by a repair. */
+coffer_status coffer__tensors_recorded_losses(char ***out, size_t *count, const coffer_tensors *set,
+                                              coffer_error *err)
+{
+    const coffer__gguf *gguf = coffer__gguf_of(set);
+    const coffer__gguf_key *key = gguf ? coffer__gguf_find(gguf, COFFER__TENSORS_LOST_KEY) : NULL;
+    const coffer__safetensors_metadata *metadata = coffer__safetensors_metadata_of(set);
+    size_t capacity = 0, len = 0;
+    coffer_status status = COFFER_OK;
+    *out = NULL;
+    *count = 0;
+    if (key && key->type == COFFER__GGUF_ARRAY && key->item_type == COFFER__GGUF_STRING) {
+        uint8_t *bytes = NULL;
+        status = coffer__gguf_read_value(&bytes, &len, gguf, key, err);
+        coffer__cursor cursor = coffer__cursor_over(bytes, status ? 0 : len, key->offset);
+        for (uint64_t i = 0; !status && i < key->count; i++) {
+            size_t text_len = (size_t)coffer__cursor_u64(&cursor);
+            const char *text = (const char *)coffer__cursor_bytes(&cursor, text_len);
+            status = text ? add_name(out, count, &capacity, text, text_len, err) : COFFER_OK;
+        }
+        coffer__free(bytes);
+    }
+    for (size_t i = 0; !status && metadata && i < metadata->count; i++) {
+        coffer__json *json = NULL;
+        const coffer__safetensors_item *item = &metadata->items[i];
+        if (strcmp(item->key, COFFER__TENSORS_LOST_KEY) != 0 ||
+            coffer__json_parse(&json, item->text, item->text_len, 0, &set->limits, NULL))
+            continue;
+        const coffer__json_value *list = coffer__json_root(json);
+        const coffer__json_value *name = list->kind == COFFER__JSON_ARRAY ? coffer__json_first(list) : NULL;
+        for (; !status && name; name = coffer__json_next(list, name))
+            if (name->kind == COFFER__JSON_STRING)
+                status = add_name(out, count, &capacity, name->as.string, name->string_len, err);
+        coffer__json_free(json);
+    }
+    return status;
+}
+
+static coffer_status report_losses(coffer_report *out, const coffer_tensors *set, coffer_error *err)
+{
+    char **names = NULL;
+    size_t count = 0;
+    coffer_status status = coffer__tensors_recorded_losses(&names, &count, set, err);
+    for (size_t i = 0; i < count; i++) {
+        if (!status && coffer_tensors_find(set, names[i]) == COFFER_INDEX_NONE)
+            coffer__report_add(out, COFFER_E_MISSING, COFFER_ERROR, COFFER_OFFSET_NONE,
+                               "tensor \"%s\" was lost when the file was repaired", names[i]);
+        coffer__free(names[i]);
+    }
+    coffer__free(names);
+    return status;
+}
+
 coffer_status coffer_tensors_check(coffer_report *out, const coffer_tensors *set,
                                    const coffer_check_opts *opts, coffer_error *err)
 {
     coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    coffer__size_text size;
+    if (!status && !set->reader->has_checksums)
+        coffer__report_set_limits(out, "no checksums in this format");
+    else if (!status && !options.full)
+        coffer__report_set_limits(out, "structure only; --full verifies %s",
+                                  coffer__size_text_of(size, coffer_tensors_size(set)));
+    if (!status)
+        status = report_losses(out, set, err);
     if (status || !options.full)
-        return status;
+        return status ? status : coffer__report_status(out, err);
     check_pass pass = { .set = set, .progress = options.progress, .total = coffer_tensors_size(set) };
     pass.chunk = coffer__malloc(CHECK_CHUNK);
     if (!pass.chunk)

@@ -207,11 +207,21 @@ static void put_only(diff_list *list, const diff_job *job, const coffer_tensor *
     put_dims(out, "shape", tensor);
 }
 
+/* An array in a .npy file is named after the file, so its name does not count: it is compared with another
+ * single array, or with the only tensor of the other file. */
+static bool is_one_to_one(const diff_job *job)
+{
+    return job->a->count == 1 && job->b->count == 1 &&
+           (job->a->reader == &coffer__tensors_npy || job->b->reader == &coffer__tensors_npy);
+}
+
 /* Both sets are sorted by name. */
 static coffer_status compare_all(diff_job *job, coffer_error *err)
 {
     size_t a = 0, b = 0;
     coffer_status status = COFFER_OK;
+    if (is_one_to_one(job))
+        return compare_pair(job, 0, 0, err);
     while (!status && (a < job->a->count || b < job->b->count)) {
         const coffer_tensor *in_a = coffer_tensors_at(job->a, a), *in_b = coffer_tensors_at(job->b, b);
         int order = !in_a ? 1 : !in_b ? -1 : strcmp(in_a->name, in_b->name);
@@ -235,21 +245,35 @@ static bool same_kind(const diff_job *job)
     return strcmp(coffer_tensors_kind(job->a), coffer_tensors_kind(job->b)) == 0;
 }
 
+static bool compares_files(const diff_job *job)
+{
+    return coffer__tensors_has_files(job->a) && coffer__tensors_has_files(job->b);
+}
+
+static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffer_error *err)
+{
+    coffer_status status = set->reader->describe ? set->reader->describe(out, set, err) : COFFER_OK;
+    return status ? status : coffer_node_status(out, err);
+}
+
 /* Files of different kinds have different keys, so comparing their metadata is pointless. */
 static coffer_status compare_metadata(diff_job *job, coffer_error *err)
 {
     coffer_node *a = NULL, *b = NULL;
     if (!same_kind(job))
-        return COFFER_OK;
+        return compares_files(job) ? coffer__tensors_files_diff(&job->metadata, job->a, job->b, err)
+                                   : COFFER_OK;
     coffer_status status = coffer_node_new(&a, err);
     if (!status)
         status = coffer_node_new(&b, err);
     if (!status)
-        status = coffer_tensors_metadata(a, job->a, err);
+        status = describe(a, job->a, err);
     if (!status)
-        status = coffer_tensors_metadata(b, job->b, err);
+        status = describe(b, job->b, err);
     if (!status)
         status = coffer__node_diff(&job->metadata, "", a, b, err);
+    if (!status && compares_files(job))
+        status = coffer__tensors_files_diff(&job->metadata, job->a, job->b, err);
     coffer_node_free(a);
     coffer_node_free(b);
     return status;
@@ -269,7 +293,7 @@ static void put_summary(coffer_node *out, const diff_job *job)
     coffer_node_add_u64(out, "only_in_a", job->only_a.count, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "only_in_b", job->only_b.count, COFFER_UNIT_NONE);
     coffer_node_add_f64(out, "max_abs", job->max_abs, COFFER_UNIT_NONE);
-    if (same_kind(job))
+    if (same_kind(job) || compares_files(job))
         coffer_node_add_u64(out, "metadata_differences", job->metadata.count, COFFER_UNIT_NONE);
     else
         coffer_node_add_null(out, "metadata_differences");

@@ -37,6 +37,7 @@ static coffer_status read_settings(coffer_mcf_pack_opts *out, coffer__tensors_se
     out->model_name = coffer__job_setting(job, "model-name");
     out->limits = &job->limits;
     out->progress = job->progress;
+    out->notes = job->notes;
     return status;
 }
 

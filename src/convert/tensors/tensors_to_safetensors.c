@@ -234,6 +234,9 @@ static coffer_status write_payload(tensor_export *export, coffer__sink *sink,
     int fd = src ? coffer__source_descriptor(src) : -1;
     if (fd < 0)
         return coffer__tensors_stream_run(export->stream, chosen, put, sink, err);
+    coffer_status status = coffer__tensors_verify(chosen->set, chosen->index, 0, chosen->tensor->size, err);
+    if (status)
+        return status;
     return copy_payload(export, sink, chosen->tensor, fd, err);
 }
 
@@ -356,6 +359,8 @@ coffer_status coffer__to_safetensors(const coffer__convert_job *job, coffer_erro
     if (!status)
         status = coffer__selection_finish(&export.selection, (const coffer_tensors *const *)&export.set, 1,
                                           &export.settings.selection, err);
+    if (!status)
+        coffer__selection_note(job->notes, &export.selection);
     if (!status)
         status = restore_metadata(&export, err);
     if (!status)

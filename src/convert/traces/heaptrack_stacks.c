@@ -96,14 +96,20 @@ static coffer_status file_of(uint64_t *id, coffer__heaptrack_stacks *stacks, uin
     return status;
 }
 
-/* "0x1190 in /usr/lib/libx.so": the name of an instruction without symbols. */
-static coffer_status add_bare_frame(coffer__heaptrack_stacks *stacks, uint64_t address, const char *module,
-                                    size_t module_len, coffer_error *err)
+/* "/usr/lib/libx.so+0x1190": the name of an instruction without symbols. Without the base of the module it is
+ * "0x7f0de190 in /usr/lib/libx.so". */
+static coffer_status add_bare_frame(coffer__heaptrack_stacks *stacks, uint64_t address, bool is_offset,
+                                    const char *module, size_t module_len, coffer_error *err)
 {
     coffer_mlyze_frame frame = { 0, 0, 0 };
     coffer__buffer name = COFFER__BUFFER_INIT;
-    coffer__buffer_printf(&name, "0x%" PRIx64 "%s", address, module_len ? " in " : "");
-    coffer__buffer_append(&name, module, module_len);
+    if (is_offset && module_len) {
+        coffer__buffer_append(&name, module, module_len);
+        coffer__buffer_printf(&name, "+0x%" PRIx64, address);
+    } else {
+        coffer__buffer_printf(&name, "0x%" PRIx64 "%s", address, module_len ? " in " : "");
+        coffer__buffer_append(&name, module, module_len);
+    }
     coffer_status status = name.failed
                                ? coffer__fail_no_memory(err, module_len)
                                : coffer__mlyze_import_function(&frame.func_id, stacks->import,
@@ -118,8 +124,8 @@ static coffer_status add_raw_frame(coffer__heaptrack_stacks *stacks, uint64_t ad
 {
     const coffer__heaptrack_module *module = coffer__heaptrack_modules_find(&stacks->modules, address);
     if (!module)
-        return add_bare_frame(stacks, address, "", 0, err);
-    return add_bare_frame(stacks, address - module->base,
+        return add_bare_frame(stacks, address, false, "", 0, err);
+    return add_bare_frame(stacks, address - module->base, true,
                           (const char *)stacks->modules.names.data + module->name_at, module->name_len, err);
 }
 
@@ -155,7 +161,7 @@ static coffer_status add_named_frames(coffer__heaptrack_stacks *stacks, uint64_t
     coffer_status status = find_string(&name, stacks, module, err);
     if (status)
         return status;
-    return add_bare_frame(stacks, address, name ? (const char *)stacks->texts.data + name->at : "",
+    return add_bare_frame(stacks, address, false, name ? (const char *)stacks->texts.data + name->at : "",
                           name ? name->len : 0, err);
 }
 

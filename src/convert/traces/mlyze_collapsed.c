@@ -1,6 +1,8 @@
 /* Collapsed stacks: "main;work;grab 4096", outermost frame first, one stack per line. */
 #include "base/array.h"
+#include "base/limits.h"
 #include "base/memory.h"
+#include "convert/outside_profiles.h"
 #include "convert/traces/mlyze_export.h"
 #include "convert/traces/mlyze_import.h"
 #include "outside/profiles/packed_lines.h"
@@ -107,6 +109,55 @@ coffer_status coffer__mlyze_from_collapsed(const coffer__convert_job *job, coffe
     coffer__free(from.frames);
     coffer__free(from.samples);
     return status;
+}
+
+/* ---- Describing ---- */
+
+typedef struct collapsed_counts {
+    uint64_t stacks, bytes;
+} collapsed_counts;
+
+static coffer_status count_lines(collapsed_counts *out, coffer_source *src, const coffer_limits *given,
+                                 const coffer_progress *progress, coffer_error *err)
+{
+    const coffer_limits limits = coffer__limits(given);
+    const coffer__packed_lines_opts opts = { .limits = &limits, .progress = progress };
+    coffer__packed_lines lines;
+    coffer_status status = coffer__packed_lines_open(&lines, src, &opts, err);
+    if (status)
+        return status;
+    while (!(status = coffer__packed_lines_next(&lines, err)) && lines.text) {
+        uint64_t value = 0;
+        size_t len = 0;
+        if (lines.len == 0 || lines.text[0] == '#')
+            continue;
+        status = split_value(&value, &len, &lines, err);
+        if (status)
+            break;
+        out->stacks++;
+        if (__builtin_add_overflow(out->bytes, value, &out->bytes))
+            out->bytes = UINT64_MAX;
+    }
+    coffer__packed_lines_close(&lines);
+    return status;
+}
+
+coffer_status coffer__collapsed_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                         coffer_error *err)
+{
+    collapsed_counts counts = { 0 };
+    coffer_status status = count_lines(&counts, src, limits, NULL, err);
+    coffer_node_add_u64(out, "stacks", counts.stacks, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "sum", counts.bytes, COFFER_UNIT_BYTES);
+    return status ? status : coffer_node_status(out, err);
+}
+
+coffer_status coffer__collapsed_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                      coffer_error *err)
+{
+    collapsed_counts counts = { 0 };
+    (void)out;
+    return count_lines(&counts, src, opts->limits, opts->progress, err);
 }
 
 /* ---- Writing ---- */

@@ -15,6 +15,8 @@ typedef struct dhat {
     const coffer__json_value *root;
     coffer_mlyze_frame *table; /* of frames, as the file numbers them */
     size_t table_count;
+    bool *allocators;           /* which frames of the table allocate for their callers */
+    size_t innermost;           /* of the current stack, in the table */
     coffer_mlyze_frame *frames; /* of one stack */
     size_t frame_capacity;
     coffer__mlyze_sample *samples;
@@ -71,13 +73,15 @@ static coffer_status take_table(dhat *from, coffer_error *err)
     if (!array)
         return COFFER_E_MISSING;
     from->table = coffer__alloc_array((size_t)array->as.count + 1, sizeof *from->table);
-    if (!from->table)
+    from->allocators = coffer__calloc((size_t)array->as.count + 1, sizeof *from->allocators);
+    if (!from->table || !from->allocators)
         return coffer__fail_no_memory(err, array->as.count * sizeof *from->table);
     for (const coffer__json_value *item = coffer__json_first(array); item;
          item = coffer__json_next(array, item)) {
         if (item->kind != COFFER__JSON_STRING)
             return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                                 "frame %zu of \"ftbl\" is not text", from->table_count);
+        from->allocators[from->table_count] = coffer__mlyze_is_allocator(item->as.string, item->string_len);
         coffer_status status = coffer__mlyze_import_label(&from->table[from->table_count++], &from->import,
                                                           item->as.string, item->string_len, err);
         if (status)
@@ -104,6 +108,9 @@ static coffer_status take_stack(uint64_t *stack, dhat *from, const coffer__json_
         if (!coffer__json_u64(&index, item) || index >= from->table_count)
             return coffer__fail(err, COFFER_E_DANGLING_REFERENCE, COFFER_OFFSET_NONE,
                                 "a frame that is not one of the %zu in \"ftbl\"", from->table_count);
+        if (depth == 1 && from->allocators[from->innermost])
+            depth = 0; /* malloc and operator new say nothing about who allocates */
+        from->innermost = depth == 0 ? (size_t)index : from->innermost;
         from->frames[depth++] = from->table[index];
     }
     return coffer__mlyze_import_stack(stack, &from->import, from->frames, depth, err);
@@ -151,12 +158,31 @@ static coffer_status take_points(dhat *from, coffer_error *err)
 }
 
 /* Times are in the unit that the file names. */
-static void put_unit(dhat *from)
+static uint64_t put_unit(dhat *from)
 {
     const coffer__json_value *unit = coffer__json_find(from->root, "tu");
-    coffer__json_key(&from->import.json, "time_unit");
-    coffer__json_string(&from->import.json,
-                        unit && unit->kind == COFFER__JSON_STRING ? unit->as.string : "?");
+    bool is_text = unit && unit->kind == COFFER__JSON_STRING;
+    return coffer__mlyze_import_unit(&from->import, is_text ? unit->as.string : "?");
+}
+
+/* The blocks that all program points count, before the trace is created. */
+static coffer_status expect_points(dhat *from, coffer_error *err)
+{
+    static const char *const keys[] = { "tbk", "gbk", "ebk" };
+    const coffer__json_value *array = coffer__json_find(from->root, "pps");
+    uint64_t blocks = 0;
+    if (!array || array->kind != COFFER__JSON_ARRAY)
+        return COFFER_OK; /* an error later */
+    for (const coffer__json_value *point = coffer__json_first(array); point;
+         point = coffer__json_next(array, point)) {
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+            const coffer__json_value *value = coffer__json_find(point, keys[i]);
+            uint64_t count = 0;
+            if (value && coffer__json_u64(&count, value) && __builtin_add_overflow(blocks, count, &blocks))
+                blocks = UINT64_MAX;
+        }
+    }
+    return coffer__mlyze_import_expect(&from->import, blocks, err);
 }
 
 static coffer_status take_profile(dhat *from, coffer_error *err)
@@ -171,7 +197,14 @@ static coffer_status take_profile(dhat *from, coffer_error *err)
         status = take_number(&end_time, from->root, "te", false, err);
     if (status)
         return status;
-    put_unit(from);
+    uint64_t factor = put_unit(from);
+    if (__builtin_mul_overflow(peak_time, factor, &peak_time))
+        peak_time = UINT64_MAX;
+    if (__builtin_mul_overflow(end_time, factor, &end_time))
+        end_time = UINT64_MAX;
+    status = expect_points(from, err);
+    if (status)
+        return status;
     status = coffer__mlyze_import_create(&from->import, has_command ? command->as.string : NULL,
                                          has_command ? command->string_len : 0, 0, err);
     if (!status)
@@ -200,6 +233,7 @@ coffer_status coffer__mlyze_from_dhat(const coffer__convert_job *job, coffer_err
     coffer__json_free(from.json);
     coffer__buffer_free(&text);
     coffer__free(from.table);
+    coffer__free(from.allocators);
     coffer__free(from.frames);
     coffer__free(from.samples);
     return status;

@@ -238,8 +238,7 @@ static coffer_status take_all(snapshots *from, coffer_error *err)
     coffer_status status = coffer__massif_open(&from->massif, &from->lines, err);
     if (status)
         return status;
-    coffer__json_key(&from->import.json, "time_unit");
-    coffer__json_string(&from->import.json, from->massif.time_unit);
+    coffer__mlyze_import_unit(&from->import, from->massif.time_unit); /* times are converted already */
     status = coffer__mlyze_import_create(&from->import, coffer__buffer_text(&from->massif.command),
                                          from->massif.command.len, 0, err);
     if (!status)

@@ -139,8 +139,14 @@ static coffer_status name_address(coffer_mlyze_frame *frame, heap_profile *from,
     coffer__buffer name = COFFER__BUFFER_INIT;
     if (mapping)
         module = coffer__pprof_string(&from->profile, mapping->file);
-    coffer__buffer_printf(&name, "0x%" PRIx64 "%s", location->address, module.len ? " in " : "");
-    coffer__buffer_append(&name, module.text, module.len);
+    /* Addresses differ from run to run, offsets in a module do not. */
+    if (mapping && module.len && location->address >= mapping->start) {
+        coffer__buffer_append(&name, module.text, module.len);
+        coffer__buffer_printf(&name, "+0x%" PRIx64, location->address - mapping->start + mapping->offset);
+    } else {
+        coffer__buffer_printf(&name, "0x%" PRIx64 "%s", location->address, module.len ? " in " : "");
+        coffer__buffer_append(&name, module.text, module.len);
+    }
     coffer_status status = name.failed
                                ? coffer__fail_no_memory(err, module.len)
                                : coffer__mlyze_import_function(&frame->func_id, &from->import,
@@ -187,10 +193,33 @@ static coffer_status take_stack(uint64_t *stack, heap_profile *from, const coffe
 
 /* ---- Import ---- */
 
+/* The blocks that all samples count, before the trace is created. */
+static coffer_status expect_samples(heap_profile *from, coffer_error *err)
+{
+    uint64_t blocks = 0;
+    for (size_t i = 0; i < from->profile.sample_count; i++) {
+        coffer__mlyze_sample sample = { 0 };
+        coffer_status status = take_values(&sample, from, i, err);
+        if (status)
+            return status;
+        if (__builtin_add_overflow(blocks, sample.total.count, &blocks) ||
+            __builtin_add_overflow(blocks, sample.peak.count, &blocks) ||
+            __builtin_add_overflow(blocks, sample.end.count, &blocks))
+            blocks = UINT64_MAX;
+    }
+    coffer__json_key(&from->import.json, "has_total");
+    coffer__json_write_bool(&from->import.json, find_type(&from->profile, "alloc_space") != NO_TYPE);
+    coffer__json_key(&from->import.json, "has_peak");
+    coffer__json_write_bool(&from->import.json, find_type(&from->profile, "peak_space") != NO_TYPE);
+    return coffer__mlyze_import_expect(&from->import, blocks, err);
+}
+
 static coffer_status take_profile(heap_profile *from, coffer_error *err)
 {
     size_t count = from->profile.sample_count;
     coffer_status status = choose_types(&from->types, &from->profile, err);
+    if (!status)
+        status = expect_samples(from, err);
     if (!status)
         status = coffer__mlyze_import_create(&from->import, NULL, 0, from->profile.time_nanos / 1000, err);
     if (status)

@@ -12,6 +12,12 @@ const coffer_convert_option coffer__mlyze_import_options[] = {
     { "plain", NULL, "a version-1 trace without blocks, checksums and index" },
     { "level", "N", "0 = fast, 1 to 12 = smaller and slower to write" },
     { "partial", NULL, "convert the readable part of a truncated file" },
+    { "max-events", "N", "highest number of events to make for the blocks of a profile", NULL, "4194304" },
+    { "merge", NULL,
+      "with more blocks than --max-events, let each event represent several: bytes stay exact, counts do "
+      "not" },
+    { "max-unpacked", "BYTES", "highest number of bytes that a compressed file may give", NULL,
+      "64 MiB or 1000 times its size" },
     { NULL, NULL, NULL },
 };
 
@@ -23,6 +29,7 @@ void coffer__mlyze_import_open(coffer__mlyze_import *out, const coffer__convert_
     memset(out, 0, sizeof *out);
     out->job = job;
     out->next_address = FIRST_ADDRESS;
+    out->max_events = COFFER_MLYZE_MAX_EVENTS;
     coffer__buffer_init(&out->metadata, SIZE_MAX);
     coffer__buffer_init(&out->name, SIZE_MAX);
     coffer__json_writer_init(&out->json, &out->metadata, 0);
@@ -51,6 +58,7 @@ coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const ch
     }
     coffer__json_close_object(&import->json);
     opts.plain = coffer__job_has(import->job, "plain");
+    opts.no_index = coffer__job_has(import->job, "no-index"); /* coffer_mlyze_open_profile sets it */
     opts.level = (int)level;
     opts.overwrite = import->job->overwrite;
     opts.start_time_us = start_time_us;
@@ -59,6 +67,73 @@ coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const ch
     if (import->metadata.failed || import->name.failed)
         return coffer__fail_no_memory(err, import->metadata.len);
     return coffer_mlyze_writer_create(&import->writer, import->job->out_path, &opts, err);
+}
+
+uint64_t coffer__mlyze_import_unit(coffer__mlyze_import *import, const char *unit)
+{
+    static const struct {
+        const char *unit, *name; /* NULL: it is a time */
+        uint64_t factor;
+    } units[] = {
+        { "ms", NULL, 1000 },          { "us", NULL, 1 },          { "\xc2\xb5s", NULL, 1 },
+        { "s", NULL, 1000000 },        { "i", "instructions", 1 }, { "instrs", "instructions", 1 },
+        { "B", "allocated bytes", 1 },
+    };
+    const char *name = unit;
+    uint64_t factor = 1;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(units[i].unit, unit) == 0) {
+            name = units[i].name;
+            factor = units[i].factor;
+        }
+    }
+    if (name) {
+        const char *clean = coffer__mlyze_import_clean(import, name, strlen(name));
+        coffer__json_key(&import->json, "time_unit");
+        coffer__json_string(&import->json, clean ? clean : "");
+    }
+    return factor;
+}
+
+coffer_status coffer__mlyze_import_expect(coffer__mlyze_import *import, uint64_t blocks, coffer_error *err)
+{
+    coffer_status status =
+        coffer__job_number(&import->max_events, import->job, "max-events", UINT64_MAX, err);
+    if (status || blocks <= import->max_events)
+        return status;
+    if (import->max_events == 0 || !coffer__job_has(import->job, "merge"))
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "the profile counts %" PRIu64 " blocks, a trace of it may have %" PRIu64
+                            " events: \"max-events\" raises that, \"merge\" makes fewer and larger blocks",
+                            blocks, import->max_events);
+    coffer__json_key(&import->json, "blocks_per_event");
+    coffer__json_write_u64(&import->json, coffer__divide_up(blocks, import->max_events));
+    return COFFER_OK;
+}
+
+/* "0x48417B4: malloc (in …)", "operator new(unsigned long) (vg_replace_malloc.c:483)". */
+bool coffer__mlyze_is_allocator(const char *label, size_t len)
+{
+    static const char *const names[] = { "malloc",        "calloc",         "realloc", "reallocarray",
+                                         "aligned_alloc", "posix_memalign", "valloc",  "pvalloc",
+                                         "memalign",      "__rust_alloc",   "xmalloc" };
+    size_t at = 0;
+    if (len > 2 && memcmp(label, "0x", 2) == 0) {
+        const char *colon = memchr(label, ':', len);
+        at = colon && (size_t)(colon - label) + 2 <= len ? (size_t)(colon - label) + 2 : 0;
+    }
+    label += at;
+    len -= at;
+    if (len > 12 && memcmp(label, "operator new", 12) == 0 && (label[12] == '(' || label[12] == '['))
+        return true;
+    size_t end = 0;
+    while (end < len && label[end] != ' ' && label[end] != '(')
+        end++;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strlen(names[i]) == end && memcmp(names[i], label, end) == 0)
+            return true;
+    }
+    return false;
 }
 
 coffer_status coffer__mlyze_import_commit(coffer__mlyze_import *import, coffer_error *err)
@@ -80,7 +155,7 @@ void coffer__mlyze_import_close(coffer__mlyze_import *import)
 coffer_status coffer__mlyze_import_lines(coffer__packed_lines *lines, const coffer__convert_job *job,
                                          coffer_error *err)
 {
-    coffer__packed_lines_opts opts = { .limits = &job->limits,
+    coffer__packed_lines_opts opts = { .limits = &job->limits, /* with "max-unpacked" */
                                        .progress = job->progress,
                                        .partial = coffer__job_has(job, "partial") };
     return coffer__packed_lines_open(lines, job->in, &opts, err);

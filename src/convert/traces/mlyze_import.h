@@ -17,11 +17,18 @@ typedef struct coffer__mlyze_import {
     uint64_t frames;     /* in the stacks so far: limits.entries bounds them */
     uint64_t walked;     /* frames visited, including repeated ones */
     uint64_t next_address;
+    uint64_t max_events; /* for the blocks of a profile */
 } coffer__mlyze_import;
 
 /* Opens the object "source" of the metadata: until the trace is created, the caller adds keys to it through
  * `json`. synthetic : the events are made up to fit a profile. */
 void coffer__mlyze_import_open(coffer__mlyze_import *out, const coffer__convert_job *job, bool synthetic);
+/* Adds the unit of times to the source, unless it is time. unit : as the file names it. Returns the factor by
+ * which times become microseconds, 1 for other units. */
+uint64_t coffer__mlyze_import_unit(coffer__mlyze_import *import, const char *unit);
+/* Before the trace is created: the blocks that the samples of a profile count in all. More than the setting
+ * "max-events" are COFFER_E_LIMIT, or with "merge" the source says how many blocks an event represents. */
+coffer_status coffer__mlyze_import_expect(coffer__mlyze_import *import, uint64_t blocks, coffer_error *err);
 /* command : of the profiled program; NULL = unknown. start_time_us : since the epoch. */
 coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const char *command,
                                           size_t command_len, uint64_t start_time_us, coffer_error *err);
@@ -54,6 +61,9 @@ coffer_status coffer__mlyze_import_label(coffer_mlyze_frame *frame, coffer__mlyz
 coffer_status coffer__mlyze_import_place(coffer_mlyze_frame *frame, coffer__mlyze_import *import,
                                          const char *text, size_t len, coffer_error *err);
 
+/* Whether a label names a function that allocates for its caller: malloc, operator new. */
+bool coffer__mlyze_is_allocator(const char *label, size_t len);
+
 /* ---- Profiles: sums by stack instead of events (mlyze_import_profile.c) ---- */
 
 typedef struct coffer__mlyze_blocks {
@@ -68,7 +78,8 @@ typedef struct coffer__mlyze_sample {
 
 /* Writes allocations and frees whose statistics equal the sums of the samples: first the blocks that no
  * moment of the profile shows, then those live at the peak, then the changes until the end. Bytes are exact,
- * and so are counts, unless there are more blocks than limits.entries: then each event represents several. */
+ * and so are counts, unless there are more blocks than import->max_events: then each event represents
+ * several. */
 coffer_status coffer__mlyze_import_samples(coffer__mlyze_import *import, const coffer__mlyze_sample *samples,
                                            size_t count, uint64_t peak_time, uint64_t end_time,
                                            coffer_error *err);

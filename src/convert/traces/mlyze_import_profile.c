@@ -63,14 +63,14 @@ static block_fate decide(const coffer__mlyze_sample *sample)
 /* The number of events for a number of blocks. */
 static uint64_t events_of(const synthesis *all, coffer__mlyze_blocks blocks)
 {
-    uint64_t limit = all->import->job->limits.entries;
+    uint64_t limit = all->import->max_events;
     if (all->blocks <= limit || blocks.count == 0)
         return blocks.count;
     uint64_t events = (uint64_t)((double)blocks.count / (double)all->blocks * (double)limit);
     /* One event must not be more than the peak. */
     uint64_t enough = all->peak_bytes ? coffer__divide_up(blocks.bytes, all->peak_bytes) : 1;
     if (events < enough)
-        events = lesser(enough, limit);
+        events = enough;
     return lesser(events ? events : 1, blocks.count);
 }
 
@@ -126,6 +126,13 @@ static coffer_status survey(synthesis *all, coffer_error *err)
             return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
                                 "the bytes or blocks of the first %zu stacks do not fit into 64 bits", i + 1);
     }
+    uint64_t least = all->peak_bytes ? total_bytes / all->peak_bytes : 0;
+    if (all->blocks > all->import->max_events && least > all->import->max_events)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "the profile has %" PRIu64
+                            " times the bytes of its peak, which takes as many events; "
+                            "a trace of it may have %" PRIu64 ": \"max-events\" raises that",
+                            least, all->import->max_events);
     return COFFER_OK;
 }
 

@@ -10,6 +10,11 @@
 /* Enough points for a screen, with some reserve for zooming in. */
 #define COUNTER_POINTS 16384
 
+/* A counter within an interval: its maximum, and what follows it. */
+typedef struct chrome_counter {
+    uint64_t high, high_time, last;
+} chrome_counter;
+
 typedef struct chrome_export {
     coffer__mlyze_export export;
     coffer__json_writer json;
@@ -18,7 +23,8 @@ typedef struct chrome_export {
     bool allocations;
     uint64_t resolution;
     uint64_t live_bytes, live_blocks;
-    uint64_t point_time, point_high, point_blocks; /* maximum of the current interval */
+    uint64_t point_start, point_end; /* the current interval, the time of its last event */
+    chrome_counter bytes, blocks;
     bool point_open;
 } chrome_export;
 
@@ -81,26 +87,42 @@ static void put_name(chrome_export *writer, const char *what, uint64_t thread, c
 
 /* ---- Counters ---- */
 
+static void put_point(chrome_export *writer, const char *name, const char *unit,
+                      const chrome_counter *counter)
+{
+    put_counter(writer, name, unit, counter->high_time, counter->high);
+    if (counter->last != counter->high)
+        put_counter(writer, name, unit, writer->point_end, counter->last);
+}
+
 static void close_point(chrome_export *writer)
 {
     if (writer->point_open) {
-        put_counter(writer, "live bytes", "bytes", writer->point_time, writer->point_high);
-        put_counter(writer, "live blocks", "blocks", writer->point_time, writer->point_blocks);
+        put_point(writer, "live bytes", "bytes", &writer->bytes);
+        put_point(writer, "live blocks", "blocks", &writer->blocks);
     }
     writer->point_open = false;
+}
+
+static void count_value(chrome_counter *counter, bool first, uint64_t value, uint64_t time)
+{
+    if (first || value > counter->high) {
+        counter->high = value;
+        counter->high_time = time;
+    }
+    counter->last = value;
 }
 
 /* Counts the live blocks after an event at this time. */
 static void count(chrome_export *writer, uint64_t time)
 {
     uint64_t start = time - time % writer->resolution;
-    if (writer->point_open && start != writer->point_time)
+    if (writer->point_open && start != writer->point_start)
         close_point(writer);
-    if (!writer->point_open || writer->live_bytes >= writer->point_high) {
-        writer->point_high = writer->live_bytes;
-        writer->point_blocks = writer->live_blocks;
-    }
-    writer->point_time = start;
+    count_value(&writer->bytes, !writer->point_open, writer->live_bytes, time);
+    count_value(&writer->blocks, !writer->point_open, writer->live_blocks, time);
+    writer->point_start = start;
+    writer->point_end = time;
     writer->point_open = true;
 }
 

@@ -96,7 +96,9 @@ static coffer_status check_directory(coffer__mcf_checker *check, bool *readable,
     if (!*readable)
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->section_count = check->header.section_count;
-    status = check_types(check, check->sections, check->section_count, err);
+    status = coffer__mcf_check_copy(check, err);
+    if (!status)
+        status = check_types(check, check->sections, check->section_count, err);
     return status ? status : check_sections(check, err);
 }
 
@@ -164,6 +166,21 @@ static coffer_status check_json(const coffer__mcf_checker *check, const coffer_m
                                &found, err);
 }
 
+static coffer_status check_files(const coffer__mcf_checker *check, const coffer_mcf_section *section,
+                                 coffer_error *err)
+{
+    coffer__mcf_files files = { 0 };
+    coffer_error found = COFFER_ERROR_INIT;
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    coffer_status status =
+        coffer__mcf_load_section(&bytes, &len, check->source, section, check->limits.memory_bytes, &found);
+    if (!status)
+        status = coffer__mcf_files_decode(&files, bytes, len, section->offset, &found);
+    coffer__mcf_files_free(&files);
+    return status ? coffer__report_take(check->report, COFFER_ERROR, &found, err) : COFFER_OK;
+}
+
 static coffer_status check_contents(coffer__mcf_checker *check, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
@@ -172,6 +189,8 @@ static coffer_status check_contents(coffer__mcf_checker *check, coffer_error *er
         check_version(check, section);
         if (section->type == COFFER_MCF_MODEL_INFO)
             status = check_model_info(check, section, err);
+        else if (section->type == COFFER_MCF_FILES)
+            status = check_files(check, section, err);
         else if (coffer__mcf_holds_json(section->type))
             status = check_json(check, section, err);
     }

@@ -22,6 +22,8 @@ typedef struct coffer__mcf_checker {
     size_t quant_count;
     uint64_t quants_at; /* place of the first record in the file */
     uint32_t *quant_of; /* by tensor: 1 + number of its first record; NULL without an index */
+    uint64_t sums_bytes; /* that checksums cover; 0 = none */
+    bool verified;       /* these bytes were compared with their checksums */
 } coffer__mcf_checker;
 
 const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type);
@@ -37,6 +39,17 @@ coffer_status coffer__mcf_check_quants(coffer__mcf_checker *check, coffer_error 
 coffer_status coffer__mcf_check_quality(coffer__mcf_checker *check, coffer_error *err);
 /* Checks checksums and quantized payloads: all of them, or only small files. */
 coffer_status coffer__mcf_check_payloads(coffer__mcf_checker *check, coffer_error *err);
+
+/* Without `full`, only this many bytes of payloads are read: they take no noticeable time. */
+#define COFFER__MCF_FREE_OF_COST ((uint64_t)64 << 20)
+
+/* ---- Checksums, DirectoryCopy and Damage (mcf_check_sums.c) ---- */
+
+/* Compares header and directory with their copy. */
+coffer_status coffer__mcf_check_copy(coffer__mcf_checker *check, coffer_error *err);
+coffer_status coffer__mcf_check_sums(coffer__mcf_checker *check, coffer_error *err);
+/* Reports recorded damage that is still there. */
+coffer_status coffer__mcf_check_damage(coffer__mcf_checker *check, coffer_error *err);
 
 /* ---- Invalid values in quantized payloads, found in pieces on any number of threads (mcf_scan.c) ---- */
 

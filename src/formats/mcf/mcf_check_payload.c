@@ -1,4 +1,4 @@
-/* The bytes of payloads: sums, and what quantized ones may not hold. Without `full` only files whose payloads
+/* The bytes of payloads: what quantized ones may not contain. Without `full` only files whose payloads
  * take no noticeable time are looked at. */
 #include "formats/mcf/mcf_check.h"
 
@@ -9,68 +9,7 @@
 
 #include <inttypes.h>
 
-#define FREE_OF_COST ((uint64_t)64 << 20)
 #define PIECES_AT_ONCE 64 /* for each thread, between two calls of a progress */
-#define CHUNKS_NAMED 16
-
-/* ---- Sums ---- */
-
-/* A tensor that has bytes in the chunk, for the message. */
-static coffer__mcf_name name_in_chunk(const coffer__mcf_checker *check, uint64_t start, uint64_t end)
-{
-    coffer__mcf_name none = { "" };
-    for (size_t i = 0; i < check->index.count; i++) {
-        coffer__mcf_entry entry = coffer__mcf_index_entry(&check->index, i);
-        if (entry.size > 0 && entry.offset < end &&
-            (entry.offset >= start || entry.size > start - entry.offset))
-            return coffer__mcf_entry_name(&check->index, i);
-    }
-    return none;
-}
-
-static void report_sums(const coffer__mcf_checker *check, const coffer__chunk_sums *stored,
-                        const coffer__chunk_sums *found)
-{
-    uint64_t wrong = 0;
-    for (size_t i = 0; i < stored->count && !coffer__report_full(check->report); i++) {
-        uint64_t start = stored->offset + (uint64_t)i * COFFER__MCF_CHUNK;
-        coffer__mcf_name name = { "" };
-        if (stored->sums[i] == found->sums[i])
-            continue;
-        if (wrong++ < CHUNKS_NAMED)
-            name = name_in_chunk(check, start, start + COFFER__MCF_CHUNK);
-        coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, start,
-                           "chunk %zu of the payloads%s%s: its CRC-32 is %08" PRIx32
-                           ", the table says %08" PRIx32,
-                           i, name.text[0] ? ", tensor " : "", name.text, found->sums[i], stored->sums[i]);
-    }
-}
-
-static coffer_status check_sums(const coffer__mcf_checker *check, coffer_error *err)
-{
-    coffer__chunk_sums stored = { 0 }, found = { 0 };
-    coffer_error wrong = COFFER_ERROR_INIT;
-    const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_CHECKSUMS);
-    coffer_status status = COFFER_OK;
-    if (!section)
-        return COFFER_OK;
-    if (coffer__mcf_sums_load(&stored, check->source, section, &check->limits, &wrong))
-        return coffer__report_take(check->report, COFFER_ERROR, &wrong, err);
-    if (!check->has_data || stored.offset != check->data.offset || stored.size != check->data.size)
-        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_ERROR,
-                           section->offset + COFFER__MCF_SUMS_OFFSET_AT,
-                           "Checksums covers %" PRIu64 " bytes at %" PRIu64 ", which is not TensorData",
-                           stored.size, stored.offset);
-    if (check->opts->full || stored.size <= FREE_OF_COST) {
-        coffer__work_opts options = { .threads = check->opts->threads, .progress = check->opts->progress };
-        status = coffer__chunk_sums_compute(&found, check->source, stored.offset, stored.size, &options, err);
-        if (!status)
-            report_sums(check, &stored, &found);
-    }
-    coffer__chunk_sums_free(&stored);
-    coffer__chunk_sums_free(&found);
-    return status;
-}
 
 /* ---- Quantized payloads ---- */
 
@@ -194,7 +133,7 @@ static coffer_status check_quantized(const coffer__mcf_checker *check, coffer_er
     if (!scan.subjects)
         return coffer__fail_no_memory(err, check->index.count * sizeof *scan.subjects);
     bytes = collect(&scan, check);
-    if (scan.count == 0 || (!check->opts->full && bytes > FREE_OF_COST))
+    if (scan.count == 0 || (!check->opts->full && bytes > COFFER__MCF_FREE_OF_COST))
         goto out;
     status = coffer__pool_new(&pool, check->opts->threads, err);
     if (status)
@@ -213,6 +152,8 @@ out:
 
 coffer_status coffer__mcf_check_payloads(coffer__mcf_checker *check, coffer_error *err)
 {
-    coffer_status status = check_sums(check, err);
+    coffer_status status = coffer__mcf_check_sums(check, err);
+    if (!status)
+        status = coffer__mcf_check_damage(check, err);
     return status ? status : check_quantized(check, err);
 }

@@ -1,13 +1,143 @@
-/* The Checksums section: a CRC-32 for each MiB of the payload area. */
+/* The Checksums section: a CRC-32 for each MiB of each part of the file. */
 #include "formats/mcf/mcf_private.h"
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/source_fetch.h"
 
 #include <inttypes.h>
 #include <sodium.h>
+#include <stdlib.h>
+
+void coffer__mcf_sums_free(coffer__mcf_sums *sums)
+{
+    coffer__free(sums->ranges);
+    coffer__free(sums->sums);
+    *sums = (coffer__mcf_sums){ 0 };
+}
+
+/* ---- Building a table ---- */
+
+coffer_status coffer__mcf_sums_add(coffer__mcf_sums *sums, uint64_t offset, uint64_t size, coffer_error *err)
+{
+    if (size == 0)
+        return COFFER_OK;
+    coffer_status status = coffer__array_reserve_one(&sums->ranges, &sums->range_capacity, sums->range_count,
+                                                     sizeof *sums->ranges, err);
+    if (!status)
+        sums->ranges[sums->range_count++] = (coffer__mcf_range){ .offset = offset, .size = size };
+    return status;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const coffer__mcf_range *x = a, *y = b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+coffer_status coffer__mcf_sums_plan(coffer__mcf_sums *sums, coffer_error *err)
+{
+    size_t count = 0;
+    if (sums->range_count > UINT32_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%zu ranges are too many for Checksums",
+                            sums->range_count);
+    if (sums->range_count > 0)
+        qsort(sums->ranges, sums->range_count, sizeof *sums->ranges, by_offset);
+    for (size_t i = 0; i < sums->range_count; i++) {
+        sums->ranges[i].first_sum = count;
+        count += (size_t)coffer__chunk_count(sums->ranges[i].size);
+    }
+    coffer__free(sums->sums);
+    sums->sum_count = count;
+    sums->sums = coffer__calloc(count ? count : 1, sizeof *sums->sums);
+    sums->version = COFFER__MCF_SUMS_VERSION;
+    return sums->sums ? COFFER_OK : coffer__fail_no_memory(err, count * sizeof *sums->sums);
+}
+
+const coffer__mcf_range *coffer__mcf_sums_find(const coffer__mcf_sums *sums, uint64_t offset)
+{
+    size_t low = 0, high = sums->range_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const coffer__mcf_range *range = &sums->ranges[middle];
+        if (offset < range->offset)
+            high = middle;
+        else if (offset - range->offset >= range->size)
+            low = middle + 1;
+        else
+            return range;
+    }
+    return NULL;
+}
+
+const coffer__mcf_range *coffer__mcf_sums_chunk(uint64_t *offset, size_t *size, const coffer__mcf_sums *sums,
+                                                size_t sum)
+{
+    size_t low = 0, high = sums->range_count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (sums->ranges[middle].first_sum <= sum)
+            low = middle;
+        else
+            high = middle;
+    }
+    const coffer__mcf_range *range = &sums->ranges[low];
+    uint64_t chunk = sum - range->first_sum;
+    *offset = range->offset + chunk * COFFER__MCF_CHUNK;
+    *size = coffer__chunk_len(range->size, chunk);
+    return range;
+}
+
+/* ---- Computing ---- */
+
+typedef struct sum_job {
+    coffer_source *source;
+    coffer__mcf_sums *sums;
+    const bool *wanted;
+    uint8_t *scratch; /* a chunk for each worker */
+} sum_job;
+
+static coffer_status sum_piece(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    const sum_job *job = context;
+    uint64_t offset;
+    size_t size;
+    const uint8_t *bytes;
+    if (job->wanted && !job->wanted[index])
+        return COFFER_OK;
+    coffer__mcf_sums_chunk(&offset, &size, job->sums, (size_t)index);
+    coffer_status status = coffer__source_fetch(&bytes, job->source, offset, size,
+                                                job->scratch + (size_t)worker * COFFER__MCF_CHUNK, err);
+    if (!status)
+        job->sums->sums[index] = coffer__crc32(0, bytes, size);
+    return status;
+}
+
+coffer_status coffer__mcf_sums_compute(coffer__mcf_sums *sums, const bool *wanted, coffer_source *src,
+                                       const coffer__work_opts *opts, coffer_error *err)
+{
+    sum_job job = { .source = src, .sums = sums, .wanted = wanted };
+    coffer__work_opts settings = opts ? *opts : (coffer__work_opts){ 0 };
+    coffer__work *work = NULL;
+    settings.piece = COFFER__MCF_CHUNK;
+    settings.total = (uint64_t)sums->sum_count * COFFER__MCF_CHUNK;
+    settings.pieces = sums->sum_count;
+    if (sums->sum_count == 0)
+        return COFFER_OK;
+    coffer_status status = coffer__work_new(&work, &settings, err);
+    if (status)
+        return status;
+    job.scratch = coffer__alloc_array(coffer__work_threads(work), COFFER__MCF_CHUNK);
+    status = job.scratch ? coffer__work_run(work, sums->sum_count, sum_piece, &job, err)
+                         : coffer__fail_no_memory(err, coffer__work_threads(work) * COFFER__MCF_CHUNK);
+    coffer__free(job.scratch);
+    coffer__work_free(work);
+    return status ? status : coffer_source_intact(src, err);
+}
 
 /* ---- The section ---- */
 
@@ -20,84 +150,153 @@ static void seal(uint8_t out[crypto_hash_sha256_BYTES], const uint8_t *section, 
     crypto_hash_sha256_final(&state, out);
 }
 
-coffer_status coffer__mcf_sums_encode(coffer__buffer *out, const coffer__chunk_sums *sums, coffer_error *err)
+size_t coffer__mcf_sums_size(const coffer__mcf_sums *sums)
 {
-    size_t len = COFFER__MCF_SUMS_HEADER + sums->count * sizeof(uint32_t);
+    return COFFER__MCF_SUMS_HEADER + sums->range_count * COFFER__MCF_SUMS_RANGE +
+           sums->sum_count * sizeof(uint32_t);
+}
+
+coffer_status coffer__mcf_sums_encode(coffer__buffer *out, const coffer__mcf_sums *sums, coffer_error *err)
+{
+    size_t len = coffer__mcf_sums_size(sums);
     uint8_t *bytes = coffer__buffer_extend(out, len);
     if (!bytes)
         return coffer__fail_no_memory(err, len);
     memset(bytes, 0, COFFER__MCF_SUMS_HEADER);
-    coffer__store_u32(bytes + COFFER__MCF_SUMS_VERSION_AT, COFFER__MCF_SECTION_VERSION);
+    coffer__store_u32(bytes + COFFER__MCF_SUMS_VERSION_AT, COFFER__MCF_SUMS_VERSION);
     coffer__store_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT, COFFER__MCF_SUMS_CRC32);
-    coffer__store_u64(bytes + COFFER__MCF_SUMS_OFFSET_AT, sums->offset);
-    coffer__store_u64(bytes + COFFER__MCF_SUMS_SIZE_AT, sums->size);
+    coffer__store_u64(bytes + COFFER__MCF_SUMS_FILE_SIZE_AT, sums->file_size);
+    coffer__store_u64(bytes + COFFER__MCF_SUMS_PLACE_AT, sums->place);
     coffer__store_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT, COFFER__MCF_CHUNK);
-    for (size_t i = 0; i < sums->count; i++)
-        coffer__store_u32(bytes + COFFER__MCF_SUMS_HEADER + i * sizeof(uint32_t), sums->sums[i]);
+    coffer__store_u32(bytes + COFFER__MCF_SUMS_RANGES_AT, (uint32_t)sums->range_count);
+    uint8_t *next = bytes + COFFER__MCF_SUMS_HEADER;
+    for (size_t i = 0; i < sums->range_count; i++, next += COFFER__MCF_SUMS_RANGE) {
+        coffer__store_u64(next, sums->ranges[i].offset);
+        coffer__store_u64(next + sizeof(uint64_t), sums->ranges[i].size);
+    }
+    for (size_t i = 0; i < sums->sum_count; i++, next += sizeof(uint32_t))
+        coffer__store_u32(next, sums->sums[i]);
     seal(bytes + COFFER__MCF_SUMS_SHA_AT, bytes, len);
     return COFFER_OK;
 }
 
-static coffer_status check_layout(const uint8_t *bytes, size_t len, uint64_t base, uint64_t file_size,
-                                  coffer_error *err)
+static coffer_status check_seal(const uint8_t *bytes, size_t len, uint64_t base, coffer_error *err)
 {
-    uint64_t offset, size;
     uint8_t found[crypto_hash_sha256_BYTES];
+    uint32_t version;
     if (len < COFFER__MCF_SUMS_HEADER)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base, "Checksums has %zu bytes, its header takes %d",
                             len, COFFER__MCF_SUMS_HEADER);
-    if (coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT) != COFFER__MCF_SECTION_VERSION ||
+    version = coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT);
+    seal(found, bytes, len);
+    if (memcmp(found, bytes + COFFER__MCF_SUMS_SHA_AT, sizeof found) != 0)
+        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, base + COFFER__MCF_SUMS_SHA_AT,
+                            "the SHA-256 of the checksum table does not match: the table is damaged");
+    if (version < 1 || version > COFFER__MCF_SUMS_VERSION ||
         coffer__load_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT) != COFFER__MCF_SUMS_CRC32 ||
         coffer__load_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT) != COFFER__MCF_CHUNK)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, base,
                             "Checksums has version %" PRIu32 ", algorithm %" PRIu32 " and chunks of %" PRIu32
                             " bytes, this program reads %d, %d and %" PRIu32,
-                            coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT),
-                            coffer__load_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT),
-                            coffer__load_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT), COFFER__MCF_SECTION_VERSION,
+                            version, coffer__load_u32(bytes + COFFER__MCF_SUMS_ALGORITHM_AT),
+                            coffer__load_u32(bytes + COFFER__MCF_SUMS_CHUNK_AT), COFFER__MCF_SUMS_VERSION,
                             COFFER__MCF_SUMS_CRC32, COFFER__MCF_CHUNK);
-    offset = coffer__load_u64(bytes + COFFER__MCF_SUMS_OFFSET_AT);
-    size = coffer__load_u64(bytes + COFFER__MCF_SUMS_SIZE_AT);
-    if (!coffer__range_fits(offset, size, file_size))
-        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base + COFFER__MCF_SUMS_OFFSET_AT,
-                            "Checksums covers %" PRIu64 " bytes at %" PRIu64 ", file has %" PRIu64, size,
-                            offset, file_size);
-    if ((len - COFFER__MCF_SUMS_HEADER) / sizeof(uint32_t) != coffer__chunk_count(size) ||
-        len % sizeof(uint32_t) != 0)
-        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, base,
-                            "Checksums has %zu bytes of sums for %" PRIu64 " bytes of payloads",
-                            len - COFFER__MCF_SUMS_HEADER, size);
-    seal(found, bytes, len);
-    if (memcmp(found, bytes + COFFER__MCF_SUMS_SHA_AT, sizeof found) != 0)
-        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, base + COFFER__MCF_SUMS_SHA_AT,
-                            "the SHA-256 of the checksum table does not match: the table is damaged");
     return COFFER_OK;
 }
 
-coffer_status coffer__mcf_sums_load(coffer__chunk_sums *out, coffer_source *src,
+static coffer_status fail_count(size_t len, uint64_t base, coffer_error *err)
+{
+    return coffer__fail(err, COFFER_E_SIZE_MISMATCH, base,
+                        "Checksums has %zu bytes, which is not the size of its ranges and sums", len);
+}
+
+/* Reads the ranges. The number of sums is bounded by the bytes of the section, so plan cannot allocate more
+ * than these. */
+static coffer_status load_ranges(coffer__mcf_sums *sums, const uint8_t *bytes, size_t len, uint64_t base,
+                                 coffer_error *err)
+{
+    size_t count = coffer__load_u32(bytes + COFFER__MCF_SUMS_RANGES_AT);
+    uint64_t left = (len - COFFER__MCF_SUMS_HEADER) / sizeof(uint32_t), end = 0;
+    if (count > (len - COFFER__MCF_SUMS_HEADER) / COFFER__MCF_SUMS_RANGE)
+        return fail_count(len, base, err);
+    sums->ranges = coffer__alloc_array(count, sizeof *sums->ranges);
+    if (!sums->ranges)
+        return coffer__fail_no_memory(err, count * sizeof *sums->ranges);
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *entry = bytes + COFFER__MCF_SUMS_HEADER + i * COFFER__MCF_SUMS_RANGE;
+        coffer__mcf_range range = { .offset = coffer__load_u64(entry),
+                                    .size = coffer__load_u64(entry + sizeof(uint64_t)) };
+        if (range.offset < end || !coffer__range_fits(range.offset, range.size, sums->file_size))
+            return coffer__fail(err, COFFER_E_BAD_VALUE, base + (uint64_t)(entry - bytes),
+                                "Checksums: range %zu is outside of the file or overlaps another", i);
+        if (coffer__chunk_count(range.size) > left)
+            return fail_count(len, base, err);
+        left -= coffer__chunk_count(range.size);
+        end = range.offset + range.size;
+        sums->ranges[sums->range_count++] = range;
+    }
+    return COFFER_OK;
+}
+
+static coffer_status decode(coffer__mcf_sums *sums, const uint8_t *bytes, size_t len, uint64_t base,
+                            coffer_error *err)
+{
+    uint32_t version = coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT);
+    coffer_status status;
+    if (version == 1) {
+        uint64_t offset = coffer__load_u64(bytes + COFFER__MCF_SUMS_OFFSET_AT);
+        uint64_t size = coffer__load_u64(bytes + COFFER__MCF_SUMS_SIZE_AT);
+        if (coffer__chunk_count(size) > len / sizeof(uint32_t))
+            return fail_count(len, base, err);
+        status = coffer__mcf_sums_add(sums, offset, size, err);
+    } else {
+        sums->file_size = coffer__load_u64(bytes + COFFER__MCF_SUMS_FILE_SIZE_AT);
+        sums->place = coffer__load_u64(bytes + COFFER__MCF_SUMS_PLACE_AT);
+        status = load_ranges(sums, bytes, len, base, err);
+    }
+    if (!status)
+        status = coffer__mcf_sums_plan(sums, err);
+    if (status)
+        return status;
+    sums->version = version;
+    size_t first = COFFER__MCF_SUMS_HEADER + (version == 1 ? 0 : sums->range_count * COFFER__MCF_SUMS_RANGE);
+    if (len - first != sums->sum_count * sizeof(uint32_t))
+        return fail_count(len, base, err);
+    for (size_t i = 0; i < sums->sum_count; i++)
+        sums->sums[i] = coffer__load_u32(bytes + first + i * sizeof(uint32_t));
+    return COFFER_OK;
+}
+
+coffer_status coffer__mcf_sums_load(coffer__mcf_sums *out, coffer_source *src,
                                     const coffer_mcf_section *section, const coffer_limits *limits,
                                     coffer_error *err)
 {
-    coffer__chunk_sums sums = { 0 };
+    coffer__mcf_sums sums = { 0 };
     uint8_t *bytes = NULL;
     size_t len = 0;
     coffer_status status = coffer__mcf_load_section(&bytes, &len, src, section, limits->memory_bytes, err);
     if (!status)
-        status = check_layout(bytes, len, section->offset, coffer_source_size(src), err);
-    if (status)
-        goto out;
-    sums.offset = coffer__load_u64(bytes + COFFER__MCF_SUMS_OFFSET_AT);
-    sums.size = coffer__load_u64(bytes + COFFER__MCF_SUMS_SIZE_AT);
-    sums.count = (size_t)coffer__chunk_count(sums.size);
-    sums.sums = coffer__alloc_array(sums.count, sizeof *sums.sums);
-    if (!sums.sums) {
-        status = coffer__fail_no_memory(err, sums.count * sizeof *sums.sums);
-        goto out;
-    }
-    for (size_t i = 0; i < sums.count; i++)
-        sums.sums[i] = coffer__load_u32(bytes + COFFER__MCF_SUMS_HEADER + i * sizeof(uint32_t));
-    *out = sums;
-out:
+        status = check_seal(bytes, len, section->offset, err);
+    if (!status)
+        status = decode(&sums, bytes, len, section->offset, err);
     coffer__free(bytes);
+    if (status)
+        coffer__mcf_sums_free(&sums);
+    else
+        *out = sums;
     return status;
+}
+
+/* The size in the header may be what is damaged, so either size will do. */
+bool coffer__mcf_sums_stale(const coffer__mcf_sums *sums, const coffer__mcf_header *header,
+                            uint64_t source_size, uint64_t place, const coffer_mcf_section *data)
+{
+    if (sums->version != 1)
+        return sums->place != place ||
+               (sums->file_size != header->file_size && sums->file_size != source_size);
+    if (!data)
+        return true;
+    if (sums->range_count == 0)
+        return data->size != 0;
+    return sums->ranges[0].offset != data->offset || sums->ranges[0].size != data->size;
 }

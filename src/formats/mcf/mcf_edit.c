@@ -1,6 +1,5 @@
-/* Edits sections in place: appends new sections and a new directory, then switches the header to it, all
- * under the rollback journal. Payloads never move. */
-#include "formats/mcf/mcf_private.h"
+/* Collects the changes of an edit in place; mcf_edit_commit.c writes them. */
+#include "formats/mcf/mcf_edit.h"
 
 #include "base/array.h"
 #include "base/buffer.h"
@@ -8,27 +7,8 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "io/journal.h"
-
-#include <stdlib.h>
-
-typedef struct change {
-    uint32_t type, version;
-    bool removed;
-    uint8_t *bytes;
-    size_t len;
-} change;
 
 COFFER__INIT_FUNCTION(coffer_mcf_editor_opts, COFFER_MCF_EDITOR_OPTS_INIT)
-
-struct coffer_mcf_editor {
-    coffer_limits limits;
-    coffer__update *update;
-    coffer_mcf *model; /* header and directory */
-    change *changes;   /* one for each type */
-    size_t count, capacity;
-    bool committed;
-};
 
 coffer_status coffer_mcf_editor_open(coffer_mcf_editor **out, const char *path,
                                      const coffer_mcf_editor_opts *opts, coffer_error *err)
@@ -61,6 +41,7 @@ void coffer_mcf_editor_close(coffer_mcf_editor *editor)
     for (size_t i = 0; i < editor->count; i++)
         coffer__free(editor->changes[i].bytes);
     coffer__free(editor->changes);
+    coffer__mcf_sums_free(&editor->payloads);
     coffer_mcf_close(editor->model);
     coffer__update_close(editor->update);
     coffer__free(editor);
@@ -68,7 +49,7 @@ void coffer_mcf_editor_close(coffer_mcf_editor *editor)
 
 /* ---- Gathering changes ---- */
 
-static change *find_change(const coffer_mcf_editor *editor, uint32_t type)
+coffer__mcf_change *coffer__mcf_find_change(const coffer_mcf_editor *editor, uint32_t type)
 {
     for (size_t i = 0; i < editor->count; i++) {
         if (editor->changes[i].type == type)
@@ -77,10 +58,9 @@ static change *find_change(const coffer_mcf_editor *editor, uint32_t type)
     return NULL;
 }
 
-/* bytes : pass to the editor, also on failure. */
-static coffer_status put_change(coffer_mcf_editor *editor, change added, coffer_error *err)
+coffer_status coffer__mcf_put_change(coffer_mcf_editor *editor, coffer__mcf_change added, coffer_error *err)
 {
-    change *old = find_change(editor, added.type);
+    coffer__mcf_change *old = coffer__mcf_find_change(editor, added.type);
     coffer_status status = COFFER_OK;
     if (editor->committed)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
@@ -104,7 +84,9 @@ static coffer_status put_change(coffer_mcf_editor *editor, change added, coffer_
 static coffer_status check_type(uint32_t type, bool removing, coffer_error *err)
 {
     if (type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_QUANT_INFO ||
-        ((type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY) && !removing))
+        type == COFFER_MCF_DIRECTORY_COPY ||
+        ((type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY || type == COFFER_MCF_DAMAGE) &&
+         !removing))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%s belongs to the payloads and cannot be edited",
                             coffer__mcf_section_label(type).text);
@@ -148,12 +130,14 @@ coffer_status coffer_mcf_editor_set_section(coffer_mcf_editor *editor, uint32_t 
         coffer__free(copy);
         return status;
     }
-    return put_change(editor, (change){ type, version_of(editor, type), false, copy, len }, err);
+    status = coffer__mcf_put_change(
+        editor, (coffer__mcf_change){ type, version_of(editor, type), false, copy, len }, err);
+    return status ? status : coffer__mcf_forget_file(editor, coffer_mcf_section_name(type), err);
 }
 
 static bool has_section(const coffer_mcf_editor *editor, uint32_t type)
 {
-    const change *pending = find_change(editor, type);
+    const coffer__mcf_change *pending = coffer__mcf_find_change(editor, type);
     return pending ? !pending->removed : coffer_mcf_find_section(editor->model, type) != NULL;
 }
 
@@ -165,7 +149,7 @@ coffer_status coffer_mcf_editor_remove_section(coffer_mcf_editor *editor, uint32
     if (!has_section(editor, type))
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "section missing: %s",
                             coffer__mcf_section_label(type).text);
-    return put_change(editor, (change){ .type = type, .removed = true }, err);
+    return coffer__mcf_put_change(editor, (coffer__mcf_change){ .type = type, .removed = true }, err);
 }
 
 /* ---- ModelInfo ---- */
@@ -175,7 +159,7 @@ static coffer_status current_model_info(coffer_mcf_model_info **out, coffer_mcf_
                                         coffer_error *err)
 {
     static const coffer_mcf_model_info empty = COFFER_MCF_MODEL_INFO_INIT;
-    const change *pending = find_change(editor, COFFER_MCF_MODEL_INFO);
+    const coffer__mcf_change *pending = coffer__mcf_find_change(editor, COFFER_MCF_MODEL_INFO);
     coffer__buffer encoded = COFFER__BUFFER_INIT;
     const coffer_mcf_section *section = coffer_mcf_find_section(editor->model, COFFER_MCF_MODEL_INFO);
     uint8_t *bytes = NULL;
@@ -211,187 +195,7 @@ coffer_status coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const 
         coffer__free(bytes);
         return status;
     }
-    return put_change(editor,
-                      (change){ COFFER_MCF_MODEL_INFO, COFFER__MCF_SECTION_VERSION, false, bytes, len }, err);
+    return coffer__mcf_put_change(editor,
+                      (coffer__mcf_change){ COFFER_MCF_MODEL_INFO, COFFER__MCF_SECTION_VERSION, false, bytes, len }, err);
 }
 
-/* ---- Sums ---- */
-
-coffer_status coffer_mcf_editor_set_checksums(coffer_mcf_editor *editor, const coffer_mcf_work_opts *opts,
-                                              coffer_error *err)
-{
-    coffer_mcf_work_opts options = COFFER_MCF_WORK_OPTS_INIT;
-    coffer__chunk_sums sums = { 0 };
-    coffer__buffer encoded = COFFER__BUFFER_INIT;
-    const uint32_t needed = COFFER_MCF_TENSOR_DATA;
-    uint8_t *bytes;
-    size_t len = 0;
-    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
-    if (!status)
-        status = coffer_mcf_require(editor->model, &needed, 1, err);
-    if (status)
-        return status;
-    const coffer_mcf_section *data = coffer_mcf_find_section(editor->model, COFFER_MCF_TENSOR_DATA);
-    coffer__work_opts work = { .threads = options.threads, .progress = options.progress };
-    status = coffer__chunk_sums_compute(&sums, coffer__update_source(editor->update), data->offset,
-                                        data->size, &work, err);
-    if (!status)
-        status = coffer__mcf_sums_encode(&encoded, &sums, err);
-    coffer__chunk_sums_free(&sums);
-    bytes = coffer__buffer_release(&encoded, &len);
-    if (status) {
-        coffer__free(bytes);
-        return status;
-    }
-    return put_change(editor,
-                      (change){ COFFER_MCF_CHECKSUMS, COFFER__MCF_SECTION_VERSION, false, bytes, len }, err);
-}
-
-/* ---- Committing ---- */
-
-/* Drops changes that equal the existing content. */
-static coffer_status drop_equal(coffer_mcf_editor *editor, coffer_error *err)
-{
-    for (size_t i = 0; i < editor->count;) {
-        change *edit = &editor->changes[i];
-        const coffer_mcf_section *section = coffer_mcf_find_section(editor->model, edit->type);
-        uint8_t *old = NULL;
-        size_t len = 0;
-        bool equal = edit->removed && !section;
-        if (!edit->removed && section && section->size == edit->len) {
-            coffer_status status = coffer__mcf_load_section(&old, &len, coffer__update_source(editor->update),
-                                                            section, UINT64_MAX, err);
-            if (status)
-                return status;
-            equal = memcmp(old, edit->bytes, len) == 0;
-            coffer__free(old);
-        }
-        if (equal) {
-            coffer__free(edit->bytes);
-            *edit = editor->changes[--editor->count];
-        } else {
-            i++;
-        }
-    }
-    return COFFER_OK;
-}
-
-typedef struct planned {
-    coffer_mcf_section section;
-    size_t place; /* in the old directory: of two of one type the first counts */
-} planned;
-
-static int by_type(const void *a, const void *b)
-{
-    const planned *x = a, *y = b;
-    if (x->section.type != y->section.type)
-        return x->section.type < y->section.type ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
-}
-
-static int by_change_type(const void *a, const void *b)
-{
-    uint32_t x = ((const change *)a)->type, y = ((const change *)b)->type;
-    return (x > y) - (x < y);
-}
-
-static uint64_t aligned(uint64_t offset)
-{
-    return offset + (0 - offset) % COFFER__MCF_SECTION_ALIGNMENT;
-}
-
-/* The new directory: unchanged sections, and new ones after the end. All sections of a changed type are
- * dropped. */
-static size_t plan_directory(planned *out, uint64_t *end, const coffer_mcf_editor *editor)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < editor->model->section_count; i++) {
-        if (!find_change(editor, editor->model->sections[i].type))
-            out[count++] = (planned){ editor->model->sections[i], i };
-    }
-    for (size_t i = 0; i < editor->count; i++) {
-        const change *edit = &editor->changes[i];
-        if (edit->removed)
-            continue;
-        *end = aligned(*end);
-        out[count++] = (planned){ { edit->type, edit->version, *end, edit->len }, 0 };
-        *end += edit->len;
-    }
-    *end = aligned(*end);
-    if (count > 0)
-        qsort(out, count, sizeof *out, by_type);
-    return count;
-}
-
-static coffer_status append_aligned(coffer_mcf_editor *editor, uint64_t *at, const uint8_t *bytes, size_t len,
-                                    coffer_error *err)
-{
-    static const uint8_t zeros[COFFER__MCF_SECTION_ALIGNMENT] = { 0 };
-    coffer_status status = coffer__update_append(editor->update, zeros, (size_t)(aligned(*at) - *at), err);
-    if (!status)
-        status = coffer__update_append(editor->update, bytes, len, err);
-    *at = aligned(*at) + len;
-    return status;
-}
-
-/* Writes, under the journal, the new sections, the directory and the fields of the header. */
-static coffer_status write_changes(coffer_mcf_editor *editor, const uint8_t *directory, size_t directory_len,
-                                   const coffer__mcf_header *header, coffer_error *err)
-{
-    coffer__range fields = { COFFER__MCF_SECTION_COUNT_AT,
-                             COFFER__MCF_FLAGS_AT - COFFER__MCF_SECTION_COUNT_AT };
-    uint64_t at = coffer_source_size(coffer__update_source(editor->update));
-    uint8_t front[COFFER__MCF_HEADER_SIZE];
-    coffer_status status = coffer__update_begin(editor->update, &fields, 1, err);
-    for (size_t i = 0; !status && i < editor->count; i++) {
-        if (!editor->changes[i].removed)
-            status = append_aligned(editor, &at, editor->changes[i].bytes, editor->changes[i].len, err);
-    }
-    coffer__mcf_store_header(front, header);
-    if (!status)
-        status = append_aligned(editor, &at, directory, directory_len, err);
-    if (!status)
-        status = coffer__update_overwrite(editor->update, fields.offset, front + fields.offset,
-                                          (size_t)fields.length, err);
-    if (status)
-        return status;
-    return coffer__update_commit(editor->update, err);
-}
-
-coffer_status coffer_mcf_editor_commit(coffer_mcf_editor *editor, coffer_error *err)
-{
-    planned *sections = NULL;
-    coffer__mcf_header header = editor->model->header;
-    uint8_t *directory = NULL;
-    size_t room = editor->model->section_count + editor->count, count, len;
-    uint64_t end = coffer_source_size(coffer__update_source(editor->update));
-    coffer_status status = drop_equal(editor, err);
-    if (status || editor->committed || editor->count == 0)
-        return status;
-    if (editor->count > 1)
-        qsort(editor->changes, editor->count, sizeof *editor->changes, by_change_type);
-    sections = coffer__alloc_array(room, sizeof *sections);
-    directory = coffer__alloc_array(room, COFFER__MCF_DIRECTORY_ENTRY);
-    if (!sections || !directory) {
-        status = coffer__fail_no_memory(err, room * sizeof *sections);
-        goto out;
-    }
-    count = plan_directory(sections, &end, editor);
-    if (count == 0) {
-        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "the last section cannot be removed");
-        goto out;
-    }
-    len = count * COFFER__MCF_DIRECTORY_ENTRY;
-    for (size_t i = 0; i < count; i++)
-        coffer__mcf_store_directory(directory + i * COFFER__MCF_DIRECTORY_ENTRY, &sections[i].section, 1);
-    header.section_count = (uint32_t)count;
-    header.directory = end;
-    header.file_size = end + len;
-    status = write_changes(editor, directory, len, &header, err);
-    editor->committed = !status;
-out:
-    coffer__free(sections);
-    coffer__free(directory);
-    return status;
-}

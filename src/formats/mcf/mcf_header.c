@@ -11,6 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+coffer__mcf_header coffer__mcf_decode_header(const uint8_t bytes[COFFER__MCF_HEADER_SIZE])
+{
+    coffer__mcf_header header;
+    header.major = coffer__load_u16(bytes + COFFER__MCF_MAJOR_AT);
+    header.minor = coffer__load_u16(bytes + COFFER__MCF_MINOR_AT);
+    header.header_size = coffer__load_u32(bytes + COFFER__MCF_HEADER_SIZE_AT);
+    header.section_count = coffer__load_u32(bytes + COFFER__MCF_SECTION_COUNT_AT);
+    header.directory = coffer__load_u64(bytes + COFFER__MCF_DIRECTORY_AT);
+    header.file_size = coffer__load_u64(bytes + COFFER__MCF_FILE_SIZE_AT);
+    header.flags = coffer__load_u64(bytes + COFFER__MCF_FLAGS_AT);
+    return header;
+}
+
 coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *src, coffer_error *err)
 {
     uint64_t size = coffer_source_size(src);
@@ -26,13 +39,7 @@ coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *sr
     if (have < sizeof bytes)
         return coffer__fail(err, COFFER_E_TRUNCATED, size, "the header takes %d bytes, file has %" PRIu64,
                             COFFER__MCF_HEADER_SIZE, size);
-    header.major = coffer__load_u16(bytes + COFFER__MCF_MAJOR_AT);
-    header.minor = coffer__load_u16(bytes + COFFER__MCF_MINOR_AT);
-    header.header_size = coffer__load_u32(bytes + COFFER__MCF_HEADER_SIZE_AT);
-    header.section_count = coffer__load_u32(bytes + COFFER__MCF_SECTION_COUNT_AT);
-    header.directory = coffer__load_u64(bytes + COFFER__MCF_DIRECTORY_AT);
-    header.file_size = coffer__load_u64(bytes + COFFER__MCF_FILE_SIZE_AT);
-    header.flags = coffer__load_u64(bytes + COFFER__MCF_FLAGS_AT);
+    header = coffer__mcf_decode_header(bytes);
     if (header.major != COFFER__MCF_MAJOR)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, COFFER__MCF_MAJOR_AT,
                             "unsupported major version %u, this program reads %d", header.major,
@@ -68,6 +75,12 @@ static coffer_mcf_section load_entry(const uint8_t *bytes)
     section.offset = coffer__load_u64(bytes + COFFER__MCF_DIRECTORY_OFFSET_AT);
     section.size = coffer__load_u64(bytes + COFFER__MCF_DIRECTORY_SIZE_AT);
     return section;
+}
+
+void coffer__mcf_decode_directory(coffer_mcf_section *out, const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = load_entry(bytes + i * COFFER__MCF_DIRECTORY_ENTRY);
 }
 
 void coffer__mcf_store_directory(uint8_t *out, const coffer_mcf_section *sections, size_t count)
@@ -119,8 +132,7 @@ coffer_status coffer__mcf_read_directory(coffer_mcf_section **out, coffer_source
     else if (count > 0)
         status = coffer_source_read_at(bytes, src, header->directory, len, err);
     if (!status) {
-        for (size_t i = 0; i < count; i++)
-            sections[i] = load_entry(bytes + i * COFFER__MCF_DIRECTORY_ENTRY);
+        coffer__mcf_decode_directory(sections, bytes, count);
         *out = sections;
         sections = NULL;
     }
@@ -215,6 +227,8 @@ static const struct section_name {
     { COFFER_MCF_TOKENIZER, "tokenizer.json" }, { COFFER_MCF_TOKENIZER_CONFIG, "tokenizer_config.json" },
     { COFFER_MCF_VOCAB, "vocab.json" },         { COFFER_MCF_MERGES, "merges.txt" },
     { COFFER_MCF_CHECKSUMS, "Checksums" },      { COFFER_MCF_QUALITY, "QuantQuality" },
+    { COFFER_MCF_DIRECTORY_COPY, "DirectoryCopy" }, { COFFER_MCF_DAMAGE, "Damage" },
+    { COFFER_MCF_FILES, "Files" },
 };
 
 const char *coffer_mcf_section_name(uint32_t type)

@@ -40,16 +40,36 @@
  *                                             10  6 bytes reserved, 0
  *                                             16  f32  least and greatest value before quantizing
  *
- *   Checksums (type 0x434B0001, an extension of ours), 64 bytes and the sums
- *   0   u32  version, 1
- *   4   u32  algorithm: 1 = CRC-32 as zlib counts it
- *   8   u64  payload area: offset in the file (of TensorData)
- *   16  u64  payload area: size
+ *   Checksums (type 0x434B0001, an extension of ours), 64 bytes, the ranges and the sums
+ *   0   u32  version, 2                       Version 1 has the offset of TensorData at 8, its size at 16,
+ *   4   u32  algorithm: 1 = CRC-32 as zlib    no ranges, and sums of TensorData only, counted from its
+ *            counts it                        start.
+ *   8   u64  size of the file
+ *   16  u64  offset of this section
  *   24  u32  chunk size, 1048576
- *   28  u32  reserved, 0
- *   32  32 bytes  SHA-256 over bytes 0 to 31 and the sums
- *   64  u32  × ceil(size / chunk size): the sum of each chunk, counted from the area's start; the last may
- *            be shorter
+ *   28  u32  number of ranges
+ *   32  32 bytes  SHA-256 over bytes 0 to 31 and everything from 64 on
+ *   64  16 bytes for each range: u64 offset, u64 size; sorted, none overlapping
+ *       u32 for each chunk of each range, counted from its start; the last may be shorter
+ *
+ *   DirectoryCopy (type 0x434B0003, ours)     Damage (type 0x434B0004, ours)
+ *   0   u32  0x434B0003                       0   u32  version, 1
+ *   4   u32  version, 1                       4   u32  record count
+ *   8   u32  entry count                      8   u32  size of the strings
+ *   12  u32  CRC-32 of header and entries     12  u32  reserved, 0
+ *   16  40 bytes  the header                  16  the records, then the strings without terminators
+ *   56  24 bytes for each entry; then zeros
+ *                                             Damage record, 40 bytes
+ *   Files (type 0x434B0005, ours)             0   u32  name of the tensor or section: offset in the strings
+ *   0   u32  version, 1                       4   u32  name: length
+ *   4   u32  file count                       8   u32  section type; 0 = a tensor
+ *   8   u64  size of the names                12  u32  reason: 1 wrong checksum, 2 unverified
+ *   16  32 bytes for each file: u32 name      16  u64  first damaged byte, from the start of the payload
+ *       offset, u32 name length, u64 offset   24  u64  number of bytes
+ *       in the section, u64 size, u32 kind,   32  u32  CRC-32 of the bytes before the damage
+ *       u32 0; sorted by name                 36  u32  CRC-32 of the damaged bytes
+ *       the names, then the files, each on
+ *       a multiple of 8
  *
  *   QuantQuality (type 0x434B0002, ours too)  QuantQuality record, 32 bytes
  *   0   u32  version, 1                       0   u32  name of the tensor: offset in the strings
@@ -156,15 +176,57 @@
 #define COFFER__MCF_DOMAIN_ACTIVATIONS 1
 
 #define COFFER__MCF_SUMS_HEADER 64
+#define COFFER__MCF_SUMS_VERSION 2
 #define COFFER__MCF_SUMS_VERSION_AT 0
 #define COFFER__MCF_SUMS_ALGORITHM_AT 4
-#define COFFER__MCF_SUMS_OFFSET_AT 8
-#define COFFER__MCF_SUMS_SIZE_AT 16
+#define COFFER__MCF_SUMS_OFFSET_AT 8 /* version 1 */
+#define COFFER__MCF_SUMS_SIZE_AT 16  /* version 1 */
+#define COFFER__MCF_SUMS_FILE_SIZE_AT 8
+#define COFFER__MCF_SUMS_PLACE_AT 16
 #define COFFER__MCF_SUMS_CHUNK_AT 24
-#define COFFER__MCF_SUMS_RESERVED_AT 28
+#define COFFER__MCF_SUMS_RANGES_AT 28
 #define COFFER__MCF_SUMS_SHA_AT 32
+#define COFFER__MCF_SUMS_RANGE 16
 #define COFFER__MCF_SUMS_CRC32 1
 #define COFFER__MCF_CHUNK ((uint32_t)1 << 20)
+
+#define COFFER__MCF_COPY_PLACE 40 /* in the file: right after the header */
+#define COFFER__MCF_COPY_TYPE_AT 0
+#define COFFER__MCF_COPY_VERSION_AT 4
+#define COFFER__MCF_COPY_COUNT_AT 8
+#define COFFER__MCF_COPY_CRC_AT 12
+#define COFFER__MCF_COPY_HEADER_AT 16
+#define COFFER__MCF_COPY_ENTRIES_AT 56
+#define COFFER__MCF_COPY_ROOM 24 /* entries that the writer leaves room for */
+#define COFFER__MCF_COPY_SIZE \
+    (COFFER__MCF_COPY_ENTRIES_AT + COFFER__MCF_COPY_ROOM * COFFER__MCF_DIRECTORY_ENTRY)
+
+#define COFFER__MCF_DAMAGE_HEADER 16
+#define COFFER__MCF_DAMAGE_VERSION_AT 0
+#define COFFER__MCF_DAMAGE_COUNT_AT 4
+#define COFFER__MCF_DAMAGE_STRINGS_SIZE_AT 8
+#define COFFER__MCF_DAMAGE_RESERVED_AT 12
+#define COFFER__MCF_DAMAGE_RECORD 40
+#define COFFER__MCF_DAMAGE_NAME_AT 0
+#define COFFER__MCF_DAMAGE_NAME_LEN_AT 4
+#define COFFER__MCF_DAMAGE_TYPE_AT 8
+#define COFFER__MCF_DAMAGE_REASON_AT 12
+#define COFFER__MCF_DAMAGE_BEGIN_AT 16
+#define COFFER__MCF_DAMAGE_SIZE_AT 24
+#define COFFER__MCF_DAMAGE_EXPECTED_AT 32
+#define COFFER__MCF_DAMAGE_FOUND_AT 36
+
+#define COFFER__MCF_FILES_HEADER 16
+#define COFFER__MCF_FILES_VERSION_AT 0
+#define COFFER__MCF_FILES_COUNT_AT 4
+#define COFFER__MCF_FILES_NAMES_SIZE_AT 8
+#define COFFER__MCF_FILES_ENTRY 32
+#define COFFER__MCF_FILES_NAME_AT 0
+#define COFFER__MCF_FILES_NAME_LEN_AT 4
+#define COFFER__MCF_FILES_OFFSET_AT 8
+#define COFFER__MCF_FILES_SIZE_AT 16
+#define COFFER__MCF_FILES_KIND_AT 24
+#define COFFER__MCF_FILES_RESERVED_AT 28
 
 #define COFFER__MCF_QUALITY_HEADER 16
 #define COFFER__MCF_QUALITY_VERSION_AT 0

@@ -61,6 +61,44 @@ static void list_sections(coffer_node *entries, const coffer_mcf *model, const c
     }
 }
 
+static void list_files(coffer_node *entries, const coffer_mcf_file *files, size_t count, const char *glob)
+{
+    for (size_t i = 0; i < count; i++) {
+        coffer_node *entry;
+        if (glob && !coffer__glob_match(glob, files[i].name, strlen(files[i].name)))
+            continue;
+        entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_text(entry, "name", files[i].name);
+        coffer_node_add_u64(entry, "size", files[i].size, COFFER_UNIT_BYTES);
+        coffer_node_add_text(entry, "kind",
+                             files[i].kind == COFFER_MCF_FILE_WHOLE ? "file" : "safetensors header");
+    }
+}
+
+static void add_float(coffer_node *entry, const char *key, float value)
+{
+    coffer_node_add_f64(entry, key, (double)value, COFFER_UNIT_NONE);
+}
+
+/* The QuantInfo of each quantized tensor. */
+static void list_quants(coffer_node *entries, const coffer_mcf *model, const char *glob)
+{
+    for (size_t i = 0; i < model->index.count; i++) {
+        const coffer_mcf_tensor *tensor = coffer_mcf_tensor_at(model, i);
+        const coffer_mcf_quant *quant = coffer_mcf_quant_at(model, i);
+        if (!quant || (glob && !coffer__glob_match(glob, tensor->name, tensor->name_len)))
+            continue;
+        coffer_node *entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_text_len(entry, "name", tensor->name, tensor->name_len);
+        coffer_node_add_text(entry, "method", coffer_dtype_name(quant->method));
+        coffer_node_add_text(entry, "domain", quant->activations ? "activations" : "weights");
+        coffer_node_add_u64(entry, "block_size", quant->block_size, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "super_size", quant->super_size, COFFER_UNIT_NONE);
+        add_float(entry, "min_clip", quant->min_clip);
+        add_float(entry, "max_clip", quant->max_clip);
+    }
+}
+
 static void list_keys(coffer_node *entries, const coffer_mcf_model_info *info, const char *glob)
 {
     for (size_t i = 0; i < info->kv_count; i++) {
@@ -85,21 +123,30 @@ coffer_status coffer__mcf_list(coffer_node *out, coffer_source *src, const coffe
     coffer_mcf_open_opts open_options = COFFER_MCF_OPEN_OPTS_INIT;
     const char *what = opts->what ? opts->what : "tensors";
     bool sections = strcmp(what, "sections") == 0, keys = strcmp(what, "keys") == 0;
+    bool listed_files = strcmp(what, "files") == 0, quants = strcmp(what, "quant") == 0;
+    const coffer_mcf_file *files = NULL;
+    size_t file_count = 0;
     const coffer_mcf_model_info *info = NULL;
     coffer_mcf *model = NULL;
     coffer_status status;
-    if (!sections && !keys && strcmp(what, "tensors") != 0)
+    if (!sections && !keys && !listed_files && !quants && strcmp(what, "tensors") != 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a model lists tensors, sections or keys, not \"%s\"", what);
+                            "a model lists tensors, sections, keys, files or quant, not \"%s\"", what);
     open_options.limits = opts->limits;
     status = coffer_mcf_open(&model, src, &open_options, err);
     if (!status && keys)
         status = coffer_mcf_get_model_info(&info, model, err);
+    if (!status && listed_files)
+        status = coffer_mcf_get_files(&files, &file_count, model, err);
     if (status)
         goto out;
     coffer_node *entries = coffer_node_add_list(out, "entries");
     if (keys)
         list_keys(entries, info, opts->glob);
+    else if (listed_files)
+        list_files(entries, files, file_count, opts->glob);
+    else if (quants)
+        list_quants(entries, model, opts->glob);
     else if (sections)
         list_sections(entries, model, opts->glob);
     else

@@ -76,6 +76,9 @@ static coffer_status load_directory(coffer_mcf *model, bool lenient, coffer_erro
         model->section_count = model->header.section_count;
     else if (lenient && (status == COFFER_E_OUT_OF_BOUNDS || status == COFFER_E_OVERLAP))
         return COFFER_OK;
+    if (!status && !lenient)
+        status = coffer__mcf_copy_compare(model->source, &model->header, model->sections, &model->limits,
+                                          err);
     return status ? status : settle_sections(model, lenient, err);
 }
 
@@ -131,20 +134,6 @@ static coffer_status load_tensors(coffer_mcf *model, coffer_error *err)
     return COFFER_OK;
 }
 
-static coffer_status load_sums(coffer_mcf *model, coffer_error *err)
-{
-    const coffer_mcf_section *section = coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS);
-    coffer__chunk_sums sums = { 0 };
-    if (!section)
-        return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                            "section missing: Checksums; the payloads cannot be verified");
-    coffer_status status = coffer__mcf_sums_load(&sums, model->source, section, &model->limits, err);
-    if (!status)
-        status = coffer__chunk_verifier_new(&model->verifier, model->source, &sums, err);
-    coffer__chunk_sums_free(&sums);
-    return status;
-}
-
 /* Anything read so far may be a mixture of an old and a new state. */
 static coffer_status finish_open(coffer_mcf **out, coffer_mcf *model, coffer_status status, coffer_error *err)
 {
@@ -189,6 +178,7 @@ coffer_status coffer_mcf_open(coffer_mcf **out, coffer_source *src, const coffer
         return coffer__fail_no_memory(err, sizeof *model);
     model->source = src;
     model->limits = coffer__limits(options.limits);
+    model->allow_damaged = options.allow_damaged;
     status = coffer__mcf_read_header(&model->header, src, err);
     if (!status)
         status = check_file_size(model, options.lenient, err);
@@ -202,8 +192,10 @@ coffer_status coffer_mcf_open(coffer_mcf **out, coffer_source *src, const coffer
         status = coffer__mcf_load_quants(model, err);
     if (!status)
         status = coffer__mcf_load_quality(model, err);
-    if (!status && options.verify)
-        status = load_sums(model, err);
+    if (!status)
+        status = coffer__mcf_load_damage(model, err);
+    if (!status)
+        status = coffer__mcf_start_verifying(model, options.verify, options.lenient, err);
     return finish_open(out, model, status, err);
 }
 
@@ -230,7 +222,10 @@ void coffer_mcf_close(coffer_mcf *model)
         return;
     if (model->owns_source)
         coffer_source_close(model->source);
-    coffer__chunk_verifier_free(model->verifier);
+    coffer__mcf_verifier_free(model->verifier);
+    coffer__mcf_damages_free(&model->damages);
+    coffer__free(model->has_damage);
+    coffer__mcf_public_files_free(atomic_load(&model->files));
     coffer__mcf_model_info_free(atomic_load(&model->model_info));
     coffer__free(atomic_load(&model->order));
     coffer__free(model->qualities);

@@ -21,12 +21,14 @@ typedef struct coffer__mcf_header {
 /* Reads the 40 bytes. Refuses other files, another major version and an impossible header; does not check
  * offsets. */
 coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *src, coffer_error *err);
+coffer__mcf_header coffer__mcf_decode_header(const uint8_t bytes[COFFER__MCF_HEADER_SIZE]);
 void coffer__mcf_store_header(uint8_t out[COFFER__MCF_HEADER_SIZE], const coffer__mcf_header *header);
 /* Reads the entries unchecked (coffer__free). COFFER_E_OUT_OF_BOUNDS when the directory is not inside the
  * file. */
 coffer_status coffer__mcf_read_directory(coffer_mcf_section **out, coffer_source *src,
                                          const coffer__mcf_header *header, const coffer_limits *limits,
                                          coffer_error *err);
+void coffer__mcf_decode_directory(coffer_mcf_section *out, const uint8_t *bytes, size_t count);
 void coffer__mcf_store_directory(uint8_t *out, const coffer_mcf_section *sections, size_t count);
 /* Checks that a section is inside the file, aligned, and outside of header and directory. */
 coffer_status coffer__mcf_check_section(const coffer_mcf_section *section, const coffer__mcf_header *header,
@@ -131,18 +133,149 @@ coffer_status coffer__mcf_encode_model_info(struct coffer__buffer *out, const co
 
 /* ---- Checksums (mcf_checksum.c) ---- */
 
-coffer_status coffer__mcf_sums_load(coffer__chunk_sums *out, coffer_source *src,
+typedef struct coffer__mcf_range {
+    uint64_t offset, size;
+    size_t first_sum; /* of its chunks, each COFFER__MCF_CHUNK bytes from the start of the range */
+} coffer__mcf_range;
+
+typedef struct coffer__mcf_sums {
+    uint32_t version;
+    uint64_t file_size, place;  /* version 2: of the file and of the section, when it was written */
+    coffer__mcf_range *ranges;  /* sorted, none overlapping; version 1: TensorData */
+    size_t range_count, range_capacity;
+    uint32_t *sums;
+    size_t sum_count;
+} coffer__mcf_sums;
+
+void coffer__mcf_sums_free(coffer__mcf_sums *sums);
+/* Reads and checks a table. COFFER_E_UNSUPPORTED_VERSION for an intact one of another version. */
+coffer_status coffer__mcf_sums_load(coffer__mcf_sums *out, coffer_source *src,
                                     const coffer_mcf_section *section, const coffer_limits *limits,
                                     coffer_error *err);
-/* Appends the whole section. */
-coffer_status coffer__mcf_sums_encode(struct coffer__buffer *out, const coffer__chunk_sums *sums,
+/* True when the table was written for another layout: another program moved the parts of the file. data :
+ * TensorData, or NULL. */
+bool coffer__mcf_sums_stale(const coffer__mcf_sums *sums, const coffer__mcf_header *header,
+                            uint64_t source_size, uint64_t place, const coffer_mcf_section *data);
+/* Builds a table: ranges in any order, then plan, which sorts them and makes room for the sums. */
+coffer_status coffer__mcf_sums_add(coffer__mcf_sums *sums, uint64_t offset, uint64_t size, coffer_error *err);
+coffer_status coffer__mcf_sums_plan(coffer__mcf_sums *sums, coffer_error *err);
+/* Sizes of the section that encode appends. */
+size_t coffer__mcf_sums_size(const coffer__mcf_sums *sums);
+coffer_status coffer__mcf_sums_encode(struct coffer__buffer *out, const coffer__mcf_sums *sums,
                                       coffer_error *err);
+/* The range that contains an offset; NULL when none does. */
+const coffer__mcf_range *coffer__mcf_sums_find(const coffer__mcf_sums *sums, uint64_t offset);
+/* The range of a sum, and the offset and size of its chunk. */
+const coffer__mcf_range *coffer__mcf_sums_chunk(uint64_t *offset, size_t *size, const coffer__mcf_sums *sums,
+                                                size_t sum);
+/* Computes the sums whose `wanted` is set (NULL = all) on all cores. */
+coffer_status coffer__mcf_sums_compute(coffer__mcf_sums *sums, const bool *wanted, coffer_source *src,
+                                       const coffer__work_opts *opts, coffer_error *err);
+
+/* ---- Verified reads (mcf_verify.c) ---- */
+
+typedef struct coffer__mcf_verifier coffer__mcf_verifier;
+
+/* Loads the Checksums of a model and verifies everything that was read while opening it. Leaves
+ * model->verifier NULL when the file has no checksums, or stale ones. required : COFFER_E_MISSING then.
+ * lenient : verifies payloads only. */
+coffer_status coffer__mcf_start_verifying(coffer_mcf *model, bool required, bool lenient, coffer_error *err);
+void coffer__mcf_verifier_free(coffer__mcf_verifier *verifier);
+/* Verifies the chunks of a range that were not verified before. have : the bytes of the range, if the caller
+ * has read them already; NULL = read them. Names the tensors on failure. Any number of threads may call
+ * it. */
+coffer_status coffer__mcf_verify_range(const coffer_mcf *model, uint64_t offset, uint64_t len,
+                                       const uint8_t *have, coffer_error *err);
+/* The same for a section; one that the table does not cover passes. */
+coffer_status coffer__mcf_verify_section(const coffer_mcf *model, const coffer_mcf_section *section,
+                                         coffer_error *err);
+const coffer__mcf_sums *coffer__mcf_verifier_sums(const coffer__mcf_verifier *verifier);
+
+/* The tensors with bytes in a range, for messages: "a, b and 3 more"; "" for none. */
+typedef struct coffer__mcf_names {
+    char text[120];
+} coffer__mcf_names;
+coffer__mcf_names coffer__mcf_names_in(const coffer__mcf_index *index, uint64_t start, uint64_t end);
+
+/* ---- DirectoryCopy (mcf_copy.c) ---- */
+
+/* Header and directory as a copy near the front of the file repeats them. */
+typedef struct coffer__mcf_copy {
+    coffer__mcf_header header;
+    coffer_mcf_section *sections; /* header.section_count of them; coffer__free */
+} coffer__mcf_copy;
+
+/* Fills `size` bytes, which must have room for the entries. */
+void coffer__mcf_copy_store(uint8_t *out, size_t size, const coffer__mcf_header *header,
+                            const coffer_mcf_section *sections);
+/* Reads the copy at `place`. COFFER_E_MISSING when there is none, COFFER_E_BAD_CHECKSUM when it is
+ * damaged. */
+coffer_status coffer__mcf_copy_load(coffer__mcf_copy *out, coffer_source *src, uint64_t place,
+                                    const coffer_limits *limits, coffer_error *err);
+/* COFFER_E_INCONSISTENT when header or directory differ from an intact copy that was written for them.
+ * sections : header->section_count of them. */
+coffer_status coffer__mcf_copy_compare(coffer_source *src, const coffer__mcf_header *header,
+                                       const coffer_mcf_section *sections, const coffer_limits *limits,
+                                       coffer_error *err);
+
+/* ---- Damage (mcf_damage.c) ---- */
+
+typedef struct coffer__mcf_damages {
+    coffer_mcf_damage *items; /* their names are in `names`, NUL-terminated */
+    size_t count, capacity;
+    char *names;
+} coffer__mcf_damages;
+
+coffer_status coffer__mcf_damages_load(coffer__mcf_damages *out, coffer_source *src,
+                                       const coffer_mcf_section *section, const coffer_limits *limits,
+                                       coffer_error *err);
+void coffer__mcf_damages_free(coffer__mcf_damages *damages);
+/* Reads the Damage of a model that has its sections and index. */
+coffer_status coffer__mcf_load_damage(coffer_mcf *model, coffer_error *err);
+/* COFFER_E_BAD_CHECKSUM when the range of a tensor has recorded damage. */
+coffer_status coffer__mcf_check_known_damage(const coffer_mcf *model, size_t tensor, uint64_t begin,
+                                             uint64_t len, coffer_error *err);
+/* Appends the section. */
+coffer_status coffer__mcf_damages_encode(struct coffer__buffer *out, const coffer_mcf_damage *items,
+                                         size_t count, coffer_error *err);
 
 /* Fields of a ModelInfo by name, for edits (mcf_model_fields.c): encodes `info` with one field or key
  * changed, as coffer_mcf_editor_set_model_info describes. May change `info`. */
 coffer_status coffer__mcf_change_model_info(struct coffer__buffer *out, coffer_mcf_model_info *info,
                                             const char *field, const char *text, coffer_mcf_kv_type type,
                                             coffer_error *err);
+
+/* ---- Files (mcf_files.c) ---- */
+
+typedef struct coffer__mcf_file {
+    coffer_mcf_file file;  /* its name is in `name` */
+    char *name;
+    const uint8_t *bytes; /* in the section, or `own` */
+    uint8_t *own;         /* NULL = in the section */
+} coffer__mcf_file;
+
+typedef struct coffer__mcf_files {
+    uint8_t *section; /* NULL = none */
+    coffer__mcf_file *items;
+    size_t count, capacity;
+} coffer__mcf_files;
+
+/* bytes : the section, which the list owns from now on, also on failure. base : its offset in the file. */
+coffer_status coffer__mcf_files_decode(coffer__mcf_files *out, uint8_t *bytes, size_t len, uint64_t base,
+                                       coffer_error *err);
+void coffer__mcf_files_free(coffer__mcf_files *files);
+/* Adds or replaces a file; bytes are copied. */
+coffer_status coffer__mcf_files_put(coffer__mcf_files *files, const char *name, coffer_mcf_file_kind kind,
+                                    const void *bytes, size_t len, coffer_error *err);
+size_t coffer__mcf_files_find(const coffer__mcf_files *files, const char *name);
+void coffer__mcf_files_remove(coffer__mcf_files *files, size_t index);
+/* Appends the section. */
+coffer_status coffer__mcf_files_encode(struct coffer__buffer *out, coffer__mcf_files *files,
+                                       coffer_error *err);
+
+/* What coffer_mcf_get_files caches. */
+struct coffer__mcf_public_files;
+void coffer__mcf_public_files_free(struct coffer__mcf_public_files *files);
 
 /* ---- Sections of a model without a directory (mcf_search.c) ---- */
 
@@ -153,6 +286,10 @@ coffer_status coffer__mcf_search_index(coffer_mcf_section *found, coffer_source 
 /* The same for a ModelInfo. */
 coffer_status coffer__mcf_search_model_info(coffer_mcf_section *found, coffer_source *src,
                                             const coffer_limits *limits, coffer_error *err);
+
+/* The same for Checksums, at any offset, near the end of the file. */
+coffer_status coffer__mcf_search_sums(coffer_mcf_section *found, coffer_source *src,
+                                      const coffer_limits *limits, coffer_error *err);
 
 /* ---- The handle (mcf_open.c, mcf_read.c) ---- */
 
@@ -178,7 +315,11 @@ struct coffer_mcf {
     char *importances;
     uint32_t *quality_of; /* by tensor: 1 + position in qualities, 0 = none; NULL without a QuantQuality */
     coffer_mcf_model_info *_Atomic model_info;
-    coffer__chunk_verifier *verifier; /* NULL unless the caller asked for verification */
+    coffer__mcf_verifier *verifier; /* NULL without checksums, and with stale ones */
+    struct coffer__mcf_public_files *_Atomic files;
+    coffer__mcf_damages damages;
+    uint8_t *has_damage; /* by tensor; NULL without recorded damage */
+    bool allow_damaged;
 };
 
 /* Reads the QuantInfo of a model that has its sections and index. */

@@ -55,8 +55,10 @@ coffer_status coffer_mcf_read_section(uint8_t **out, size_t *len, const coffer_m
     coffer_status status = coffer_mcf_require(model, &type, 1, err);
     if (status)
         return status;
-    return coffer__mcf_load_section(out, len, model->source, coffer_mcf_find_section(model, type),
-                                    model->limits.json_bytes, err);
+    const coffer_mcf_section *section = coffer_mcf_find_section(model, type);
+    status = coffer__mcf_verify_section(model, section, err);
+    return status ? status
+                  : coffer__mcf_load_section(out, len, model->source, section, model->limits.json_bytes, err);
 }
 
 /* ---- Tensors ---- */
@@ -177,11 +179,12 @@ coffer_status coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor,
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%zu bytes at %" PRIu64 " of tensor %s requested, it has %" PRIu64, len, begin,
                             coffer__mcf_entry_name(&model->index, tensor).text, entry.size);
-    if (model->verifier)
-        status = coffer__chunk_verify(model->verifier, entry.offset + begin, len, err);
-    if (status)
+    status = coffer__mcf_check_known_damage(model, tensor, begin, len, err);
+    if (!status)
+        status = coffer_source_read_at(out, model->source, entry.offset + begin, len, err);
+    if (status || model->allow_damaged)
         return status;
-    return coffer_source_read_at(out, model->source, entry.offset + begin, len, err);
+    return coffer__mcf_verify_range(model, entry.offset + begin, len, out, err);
 }
 
 const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor)
@@ -191,8 +194,7 @@ const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor)
     if (coffer__mcf_check_range(model, tensor, NULL))
         return NULL;
     entry = coffer__mcf_index_entry(&model->index, tensor);
-    if (!coffer__to_size(&len, entry.size) ||
-        (model->verifier && coffer__chunk_verify(model->verifier, entry.offset, len, NULL)))
+    if (!coffer__to_size(&len, entry.size) || coffer_mcf_verify(model, tensor, 0, len, NULL))
         return NULL;
     return coffer_source_view(model->source, entry.offset, len);
 }

@@ -5,31 +5,21 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "formats/mcf/mcf_writer.h"
+#include "formats/mcf/mcf_repair.h"
 #include "formats/rescue.h"
 
 #include <inttypes.h>
 
-typedef struct rescue {
-    coffer_report *report;
-    coffer_source *source;
-    const coffer_repair_opts *opts;
-    coffer_mcf *model; /* assembled from the parts that could be read */
-    bool directory_lost;
-    bool index_lost; /* the directory has one, but not inside the file */
-    bool *left_out;  /* by tensor */
-    size_t kept;
-} rescue;
-
 /* ---- Is the file damaged at all? ---- */
 
-/* Errors that remain in the new file, because the bytes are copied unchanged. */
+/* Errors that remain in the new file, because the bytes are copied unchanged. Checksums are looked at again
+ * below, part by part. */
 static bool stays(coffer_status code)
 {
-    return code == COFFER_E_BAD_CHECKSUM || code == COFFER_E_BAD_JSON || code == COFFER_E_BAD_TEXT;
+    return code == COFFER_E_BAD_JSON || code == COFFER_E_BAD_TEXT;
 }
 
-static coffer_status look(bool *clean, const rescue *work, coffer_error *err)
+static coffer_status look(bool *clean, const coffer__mcf_rescue *work, coffer_error *err)
 {
     coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
     coffer_report *found = NULL;
@@ -64,9 +54,15 @@ static coffer_status add_section(coffer_mcf *model, const coffer_mcf_section *se
     return COFFER_OK;
 }
 
+static void report_lost(const coffer__mcf_rescue *work, coffer_status status, uint64_t offset,
+                        const char *text)
+{
+    coffer__report_add(work->report, status, COFFER_ERROR, offset, "lost: %s", text);
+}
+
 /* Keeps the sections that are inside the file. TensorData may end after it: tensors are checked one by
  * one. */
-static void keep_sections(rescue *work)
+static void keep_sections(coffer__mcf_rescue *work)
 {
     coffer_mcf *model = work->model;
     uint64_t size = coffer_source_size(work->source);
@@ -77,20 +73,60 @@ static void keep_sections(rescue *work)
         coffer_status status = coffer__mcf_check_section(section, &model->header, size, &found);
         if (!status || status == COFFER_E_MISALIGNED)
             model->sections[kept++] = *section;
-        else if (section->type != COFFER_MCF_TENSOR_DATA)
-            coffer__report_add(work->report, status, COFFER_WARNING, found.offset, "lost: %s", found.text);
+        else if (section->type == COFFER_MCF_CHECKSUMS)
+            coffer__report_add(work->report, status, COFFER_WARNING, found.offset, "%s", found.text);
+        else if (section->type != COFFER_MCF_TENSOR_DATA && section->type != COFFER_MCF_DIRECTORY_COPY)
+            report_lost(work, status, found.offset, found.text);
         work->index_lost = work->index_lost || (status && section->type == COFFER_MCF_TENSOR_INDEX);
     }
     model->section_count = kept;
 }
 
-static coffer_status find_sections(rescue *work, coffer_error *err)
+/* An intact copy of header and directory that belongs to this file is better than both. */
+static coffer_status use_copy(bool *used, coffer__mcf_rescue *work, coffer_error *err)
+{
+    coffer_mcf *model = work->model;
+    coffer__mcf_copy copy = { 0 };
+    coffer_error found = COFFER_ERROR_INIT;
+    uint8_t here[COFFER__MCF_HEADER_SIZE], there[COFFER__MCF_HEADER_SIZE];
+    uint64_t size = coffer_source_size(work->source);
+    coffer_status status =
+        coffer__mcf_copy_load(&copy, work->source, COFFER__MCF_COPY_PLACE, &model->limits, &found);
+    *used = false;
+    if (status)
+        return coffer__is_about_file(status) ? COFFER_OK : coffer__fail_copy(err, &found);
+    if (copy.header.file_size != model->header.file_size && copy.header.file_size != size) {
+        coffer__free(copy.sections);
+        return COFFER_OK;
+    }
+    coffer__mcf_store_header(here, &model->header);
+    coffer__mcf_store_header(there, &copy.header);
+    if (memcmp(here, there, sizeof here) != 0)
+        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, 0,
+                           "the header was damaged; it is taken from its copy");
+    model->header = copy.header;
+    model->sections = copy.sections;
+    model->section_count = copy.header.section_count;
+    *used = true;
+    return COFFER_OK;
+}
+
+static coffer_status find_sections(coffer__mcf_rescue *work, coffer_error *err)
 {
     coffer_mcf *model = work->model;
     coffer_error found = COFFER_ERROR_INIT;
     coffer_mcf_section info;
-    coffer_status status =
-        coffer__mcf_read_directory(&model->sections, work->source, &model->header, &model->limits, &found);
+    bool copied = false;
+    coffer_status status = use_copy(&copied, work, err);
+    if (status)
+        return status;
+    if (!copied)
+        status = coffer__mcf_read_directory(&model->sections, work->source, &model->header, &model->limits,
+                                            &found);
+    if (copied) {
+        keep_sections(work);
+        return COFFER_OK;
+    }
     if (!status) {
         model->section_count = model->header.section_count;
         keep_sections(work);
@@ -103,13 +139,13 @@ static coffer_status find_sections(rescue *work, coffer_error *err)
     if (status)
         return status;
     coffer__report_add(
-        work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER__MCF_DIRECTORY_AT,
+        work->report, COFFER_E_MISSING, COFFER_ERROR, COFFER__MCF_DIRECTORY_AT,
         "the directory is lost, and with it the places of config, tokenizer and other sections%s",
         info.size > 0 ? "; a ModelInfo was found" : "");
     return info.size > 0 ? add_section(model, &info, err) : COFFER_OK;
 }
 
-static coffer_status find_index(rescue *work, coffer_error *err)
+static coffer_status find_index(coffer__mcf_rescue *work, coffer_error *err)
 {
     coffer_mcf *model = work->model;
     coffer_error found = COFFER_ERROR_INIT;
@@ -130,7 +166,7 @@ static coffer_status find_index(rescue *work, coffer_error *err)
     if (status)
         return status;
     if (section.size == 0) {
-        coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
+        coffer__report_add(work->report, COFFER_E_MISSING, COFFER_ERROR, COFFER_OFFSET_NONE,
                            "no TensorIndex was found: all tensors are lost");
         return COFFER_OK;
     }
@@ -141,12 +177,15 @@ static coffer_status find_index(rescue *work, coffer_error *err)
 
 /* ---- Tensors ---- */
 
-static void leave_out(rescue *work, size_t tensor, const coffer_error *why)
+static void leave_out(coffer__mcf_rescue *work, size_t tensor, const coffer_error *why)
 {
     if (work->left_out[tensor])
         return;
     work->left_out[tensor] = true;
-    coffer__report_add(work->report, why->status, COFFER_WARNING, why->offset, "lost: %s", why->text);
+    if (!coffer__mcf_take_from_copy(work, tensor))
+        report_lost(work, why->status, why->offset, why->text);
+    else
+        work->left_out[tensor] = false;
 }
 
 /* The size of an int8 or int4 tensor without a record determines which of the two layouts it has. */
@@ -157,7 +196,7 @@ static bool fits_activations(const coffer__mcf_index *index, size_t tensor)
            !coffer__mcf_check_payload_size(index, tensor, true, NULL);
 }
 
-static coffer_status make_records(rescue *work, coffer_error *err)
+static coffer_status make_records(coffer__mcf_rescue *work, coffer_error *err)
 {
     coffer_mcf *model = work->model;
     size_t count = model->index.count, made = 0;
@@ -184,7 +223,7 @@ static coffer_status make_records(rescue *work, coffer_error *err)
     return COFFER_OK;
 }
 
-static void judge(rescue *work, size_t tensor)
+static void judge(coffer__mcf_rescue *work, size_t tensor)
 {
     const coffer_mcf *model = work->model;
     coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, tensor);
@@ -210,7 +249,7 @@ static void judge(rescue *work, size_t tensor)
 }
 
 /* Keeps the first of several tensors with the same name. */
-static coffer_status drop_duplicates(rescue *work, coffer_error *err)
+static coffer_status drop_duplicates(coffer__mcf_rescue *work, coffer_error *err)
 {
     const coffer__mcf_index *index = &work->model->index;
     uint32_t *order = NULL;
@@ -237,7 +276,7 @@ static coffer_status drop_duplicates(rescue *work, coffer_error *err)
     return status;
 }
 
-static coffer_status judge_tensors(rescue *work, coffer_error *err)
+static coffer_status judge_tensors(coffer__mcf_rescue *work, coffer_error *err)
 {
     size_t count = work->model->index.count;
     coffer_status status;
@@ -259,23 +298,31 @@ static coffer_status judge_tensors(rescue *work, coffer_error *err)
 
 /* ---- Output ---- */
 
-static bool anything_left(const rescue *work)
+static bool anything_left(const coffer__mcf_rescue *work)
 {
     if (work->kept > 0)
         return true;
     for (size_t i = 0; i < work->model->section_count; i++) {
         uint32_t type = work->model->sections[i].type;
         if (type != COFFER_MCF_TENSOR_INDEX && type != COFFER_MCF_TENSOR_DATA &&
-            type != COFFER_MCF_QUANT_INFO && type != COFFER_MCF_CHECKSUMS)
+            type != COFFER_MCF_QUANT_INFO && type != COFFER_MCF_CHECKSUMS &&
+            type != COFFER_MCF_DIRECTORY_COPY && type != COFFER_MCF_DAMAGE)
             return true;
     }
     return false;
 }
 
-static coffer_status write_repaired(const rescue *work, const char *path, coffer_error *err)
+static coffer_status write_repaired(const coffer__mcf_rescue *work, const char *path, coffer_error *err)
 {
     coffer_mcf_writer_opts options = COFFER_MCF_WRITER_OPTS_INIT;
-    coffer__mcf_rewrite from = { work->model, work->left_out, work->opts->progress };
+    coffer__mcf_rewrite from = { .model = work->model,
+                                 .left_out = work->left_out,
+                                 .progress = work->opts->progress,
+                                 .verified = true,
+                                 .patches = work->patches,
+                                 .patch_count = work->patch_count,
+                                 .moved = work->moved,
+                                 .moved_count = work->moved_count };
     coffer_mcf_writer *writer = NULL;
     coffer_status status;
     if (!anything_left(work))
@@ -283,14 +330,16 @@ static coffer_status write_repaired(const rescue *work, const char *path, coffer
                             "no tensor and no section can be saved");
     options.align = coffer__mcf_common_alignment(work->model);
     options.no_dedup = true;
-    options.no_checksums =
-        !work->directory_lost && !coffer_mcf_find_section(work->model, COFFER_MCF_CHECKSUMS);
+    options.no_checksums = !work->directory_lost && !work->has_sums && !work->damages.count &&
+                           !coffer_mcf_find_section(work->model, COFFER_MCF_CHECKSUMS);
     options.flags = work->model->header.flags;
     options.overwrite = work->opts->overwrite;
     status = coffer_mcf_writer_create(&writer, path, &options, err);
     if (status)
         return status;
     status = coffer__mcf_take_over(writer, &from, err);
+    for (size_t i = 0; !status && i < work->damages.count; i++)
+        status = coffer_mcf_writer_add_damage(writer, &work->damages.items[i], err);
     if (status) {
         coffer_mcf_writer_discard(writer);
         return status;
@@ -298,10 +347,30 @@ static coffer_status write_repaired(const rescue *work, const char *path, coffer
     return coffer_mcf_writer_commit(writer, err);
 }
 
-static coffer_status rescue_all(rescue *work, const char *path, coffer_error *err)
+/* Its copy replaces a header that cannot be read. */
+static coffer_status read_header(coffer__mcf_rescue *work, coffer_error *err)
+{
+    coffer__mcf_copy copy = { 0 };
+    coffer_error cause = COFFER_ERROR_INIT;
+    coffer_status status = coffer__mcf_read_header(&work->model->header, work->source, &cause);
+    if (!status)
+        return COFFER_OK;
+    coffer_error other = COFFER_ERROR_INIT;
+    coffer_status copied =
+        coffer__mcf_copy_load(&copy, work->source, COFFER__MCF_COPY_PLACE, &work->model->limits, &other);
+    if (copied)
+        return coffer__fail_copy(err, coffer__is_about_file(copied) ? &cause : &other);
+    coffer__report_add(work->report, status, COFFER_WARNING, cause.offset,
+                       "%s; the header is taken from its copy", cause.text);
+    work->model->header = copy.header;
+    coffer__free(copy.sections);
+    return COFFER_OK;
+}
+
+static coffer_status rescue_all(coffer__mcf_rescue *work, const char *path, coffer_error *err)
 {
     bool clean = false;
-    coffer_status status = coffer__mcf_read_header(&work->model->header, work->source, err);
+    coffer_status status = read_header(work, err);
     if (!status)
         status = look(&clean, work, err);
     if (status)
@@ -311,6 +380,8 @@ static coffer_status rescue_all(rescue *work, const char *path, coffer_error *er
                                     NULL, err);
     status = find_sections(work, err);
     if (!status)
+        status = coffer__mcf_gather_evidence(work, err);
+    if (!status)
         status = find_index(work, err);
     if (!status)
         status = coffer__mcf_load_quants(work->model, err);
@@ -318,6 +389,8 @@ static coffer_status rescue_all(rescue *work, const char *path, coffer_error *er
         status = make_records(work, err);
     if (!status)
         status = judge_tensors(work, err);
+    if (!status)
+        status = coffer__mcf_verify_rescued(work, err);
     if (status)
         return status;
     return write_repaired(work, path, err);
@@ -326,7 +399,7 @@ static coffer_status rescue_all(rescue *work, const char *path, coffer_error *er
 coffer_status coffer__mcf_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                  const coffer_repair_opts *opts, coffer_error *err)
 {
-    rescue work = { .report = out, .source = src, .opts = opts };
+    coffer__mcf_rescue work = { .report = out, .source = src, .opts = opts, .failure = COFFER_ERROR_INIT };
     coffer_status status;
     work.model = coffer__calloc(1, sizeof *work.model);
     if (!work.model)
@@ -334,7 +407,6 @@ coffer_status coffer__mcf_repair(coffer_report *out, coffer_source *src, const c
     work.model->source = src;
     work.model->limits = coffer__limits(opts->limits);
     status = rescue_all(&work, out_path, err);
-    coffer__free(work.left_out);
-    coffer_mcf_close(work.model);
+    coffer__mcf_rescue_free(&work);
     return status ? status : coffer__report_status(out, err);
 }

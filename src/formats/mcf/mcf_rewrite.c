@@ -31,7 +31,8 @@ uint32_t coffer__mcf_common_alignment(const coffer_mcf *model)
 static bool is_made_by_writer(uint32_t type)
 {
     return type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA ||
-           type == COFFER_MCF_QUANT_INFO || type == COFFER_MCF_CHECKSUMS;
+           type == COFFER_MCF_QUANT_INFO || type == COFFER_MCF_CHECKSUMS ||
+           type == COFFER_MCF_DIRECTORY_COPY || type == COFFER_MCF_DAMAGE;
 }
 
 typedef struct numbered {
@@ -53,9 +54,24 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Readers use the first section of a type, so only that one is kept. */
-static coffer_status take_sections(coffer_mcf_writer *writer, const coffer_mcf *model, coffer_error *err)
+static coffer_status take_section(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
+                                  const coffer_mcf_section *section, coffer_error *err)
 {
+    coffer_mcf_section place = *section;
+    coffer_source *source = from->model->source;
+    for (size_t i = 0; i < from->moved_count; i++) {
+        if (from->moved[i].type != section->type)
+            continue;
+        source = from->moved[i].source;
+        place.offset = from->moved[i].offset;
+    }
+    return coffer__mcf_copy_section(writer, source, &place, err);
+}
+
+/* Readers use the first section of a type, so only that one is kept. */
+static coffer_status take_sections(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from, coffer_error *err)
+{
+    const coffer_mcf *model = from->model;
     size_t count = model->section_count, kept = 0;
     numbered *list = coffer__alloc_array(count, sizeof *list);
     coffer_status status = COFFER_OK;
@@ -70,8 +86,13 @@ static coffer_status take_sections(coffer_mcf_writer *writer, const coffer_mcf *
             list[kept++] = list[i];
     }
     qsort(list, kept, sizeof *list, by_number);
-    for (size_t i = 0; !status && i < kept; i++)
-        status = coffer__mcf_copy_section(writer, model->source, &model->sections[list[i].place], err);
+    for (size_t i = 0; !status && i < kept; i++) {
+        const coffer_mcf_section *section = &model->sections[list[i].place];
+        if (!from->verified)
+            status = coffer__mcf_verify_section(model, section, err);
+        if (!status)
+            status = take_section(writer, from, section, err);
+    }
     coffer__free(list);
     return status;
 }
@@ -93,13 +114,39 @@ static int by_place(const void *a, const void *b)
     return (x->tensor > y->tensor) - (x->tensor < y->tensor);
 }
 
+/* The part of a payload at `at` comes from this patch, or ends where the next one begins. */
+static const coffer__mcf_patch *patch_at(uint64_t *len, const coffer__mcf_rewrite *from, size_t tensor,
+                                         uint64_t at)
+{
+    for (size_t i = 0; i < from->patch_count; i++) {
+        const coffer__mcf_patch *patch = &from->patches[i];
+        if (patch->tensor != tensor)
+            continue;
+        if (at >= patch->begin && at - patch->begin < patch->size) {
+            uint64_t left = patch->size - (at - patch->begin);
+            *len = left < *len ? left : *len;
+            return patch;
+        }
+        if (patch->begin > at && patch->begin - at < *len)
+            *len = patch->begin - at;
+    }
+    return NULL;
+}
+
 static coffer_status copy_payload(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
                                   const placed *place, uint64_t *done, uint64_t total, coffer_error *err)
 {
+    const coffer_mcf *model = from->model;
     for (uint64_t at = 0; at < place->size;) {
         uint64_t n = place->size - at < STEP ? place->size - at : STEP;
-        coffer_status status =
-            coffer_mcf_writer_write_from(writer, from->model->source, place->offset + at, n, err);
+        const coffer__mcf_patch *patch = patch_at(&n, from, place->tensor, at);
+        coffer_status status = COFFER_OK;
+        if (!patch && !from->verified && !model->allow_damaged)
+            status = coffer__mcf_verify_range(model, place->offset + at, n, NULL, err);
+        if (!status)
+            status = patch ? coffer_mcf_writer_write_from(writer, patch->source,
+                                                          patch->from + (at - patch->begin), n, err)
+                           : coffer_mcf_writer_write_from(writer, model->source, place->offset + at, n, err);
         if (status)
             return status;
         at += n;
@@ -186,7 +233,8 @@ static coffer_status take_tensors(coffer_mcf_writer *writer, const coffer__mcf_r
         coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, i);
         if (from->left_out && from->left_out[i])
             continue;
-        status = coffer__mcf_check_range(model, i, err);
+        if (!from->verified)
+            status = coffer__mcf_check_range(model, i, err);
         list[count++] = (placed){ entry.offset, entry.size, i };
         total += entry.size;
     }
@@ -207,11 +255,30 @@ out:
 coffer_status coffer__mcf_take_over(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
                                     coffer_error *err)
 {
-    coffer_status status = take_sections(writer, from->model, err);
+    coffer_status status = take_sections(writer, from, err);
     return status ? status : take_tensors(writer, from, err);
 }
 
 /* ---- Compact ---- */
+
+/* Recorded damage stays recorded. With permission to copy damaged payloads, theirs is added. */
+static coffer_status take_damage(coffer_mcf_writer *writer, const coffer_mcf *model, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < model->damages.count; i++) {
+        if (model->damages.items[i].section || !model->allow_damaged)
+            status = coffer_mcf_writer_add_damage(writer, &model->damages.items[i], err);
+    }
+    for (size_t i = 0; !status && model->allow_damaged && i < model->index.count; i++) {
+        coffer_mcf_damage *damages = NULL;
+        size_t count = 0;
+        status = coffer_mcf_tensor_damage(&damages, &count, model, i, err);
+        for (size_t j = 0; !status && j < count; j++)
+            status = coffer_mcf_writer_add_damage(writer, &damages[j], err);
+        coffer__free(damages);
+    }
+    return status;
+}
 
 static coffer_status write_compact(const coffer_mcf *model, const char *out_path,
                                    const coffer_compact_opts *opts, coffer_error *err)
@@ -229,6 +296,8 @@ static coffer_status write_compact(const coffer_mcf *model, const char *out_path
     if (status)
         return status;
     status = coffer__mcf_take_over(writer, &from, err);
+    if (!status)
+        status = take_damage(writer, model, err);
     if (status) {
         coffer_mcf_writer_discard(writer);
         return status;
@@ -262,6 +331,7 @@ coffer_status coffer__mcf_compact(coffer_node *out, const char *path, const char
     coffer_mcf *model = NULL;
     coffer_status status;
     open_options.limits = opts->limits;
+    open_options.allow_damaged = opts->allow_damaged;
     /* The lock keeps editors out until the new file has the name. */
     status = coffer__update_open(&update, path, NULL, err);
     if (!status)

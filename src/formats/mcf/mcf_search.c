@@ -179,3 +179,80 @@ coffer_status coffer__mcf_search_model_info(coffer_mcf_section *found, coffer_so
                      .found = found };
     return run(&query, err);
 }
+
+/* ---- Checksums ---- */
+
+/* Its size follows from its ranges; 0 when these are not plausible. */
+static uint64_t size_of_sums(const uint8_t *head, coffer_source *src, uint64_t offset)
+{
+    uint64_t left = coffer_source_size(src) - offset, sums = 0;
+    uint32_t version = coffer__load_u32(head + COFFER__MCF_SUMS_VERSION_AT);
+    uint64_t ranges = coffer__load_u32(head + COFFER__MCF_SUMS_RANGES_AT);
+    if (coffer__load_u32(head + COFFER__MCF_SUMS_ALGORITHM_AT) != COFFER__MCF_SUMS_CRC32 ||
+        coffer__load_u32(head + COFFER__MCF_SUMS_CHUNK_AT) != COFFER__MCF_CHUNK)
+        return 0;
+    if (version == 1) {
+        ranges = 0;
+        sums = coffer__chunk_count(coffer__load_u64(head + COFFER__MCF_SUMS_SIZE_AT));
+    }
+    if (version > COFFER__MCF_SUMS_VERSION || COFFER__MCF_SUMS_HEADER + ranges * COFFER__MCF_SUMS_RANGE > left)
+        return 0;
+    for (uint64_t i = 0; i < ranges; i++) {
+        uint8_t size[sizeof(uint64_t)];
+        if (coffer_source_read_at(size, src,
+                                  offset + COFFER__MCF_SUMS_HEADER + i * COFFER__MCF_SUMS_RANGE +
+                                      sizeof(uint64_t),
+                                  sizeof size, NULL))
+            return 0;
+        sums += coffer__chunk_count(coffer__load_u64(size));
+        if (sums > left)
+            return 0;
+    }
+    uint64_t total = COFFER__MCF_SUMS_HEADER + ranges * COFFER__MCF_SUMS_RANGE + sums * sizeof(uint32_t);
+    return total <= left ? total : 0;
+}
+
+/* The last one in the window whose SHA-256 is right: edits append newer tables. */
+static void search_window(coffer_mcf_section *found, unsigned *candidates, coffer_source *src,
+                          const uint8_t *window, size_t len, uint64_t at, const coffer_limits *limits)
+{
+    for (size_t i = len; i-- > 0;) {
+        const uint8_t *head = window + i;
+        if (len - i < COFFER__MCF_SUMS_HEADER || head[1] || head[2] || head[3] || head[4] != 1 || head[0] < 1 ||
+            head[0] > COFFER__MCF_SUMS_VERSION)
+            continue;
+        if (coffer__load_u32(head + COFFER__MCF_SUMS_CHUNK_AT) != COFFER__MCF_CHUNK ||
+            ++*candidates > CANDIDATES_MAX)
+            continue;
+        coffer__mcf_sums sums = { 0 };
+        coffer_mcf_section section = { COFFER_MCF_CHECKSUMS, head[0], at + i,
+                                       size_of_sums(head, src, at + i) };
+        if (section.size == 0 || coffer__mcf_sums_load(&sums, src, &section, limits, NULL))
+            continue;
+        coffer__mcf_sums_free(&sums);
+        *found = section;
+        return;
+    }
+}
+
+/* From the end backwards, at every offset: bytes that were removed shift it. */
+coffer_status coffer__mcf_search_sums(coffer_mcf_section *found, coffer_source *src,
+                                      const coffer_limits *limits, coffer_error *err)
+{
+    uint64_t size = coffer_source_size(src), end = size, first = size < REACH ? 0 : size - REACH;
+    uint8_t *window = coffer__malloc(WINDOW + COFFER__MCF_SUMS_HEADER);
+    coffer_status status = window ? COFFER_OK : coffer__fail_no_memory(err, WINDOW);
+    unsigned candidates = 0;
+    found->size = 0;
+    while (!status && found->size == 0 && end > first) {
+        uint64_t at = end - first < WINDOW ? first : end - WINDOW;
+        size_t len = size - at < WINDOW + COFFER__MCF_SUMS_HEADER ? (size_t)(size - at)
+                                                                  : WINDOW + COFFER__MCF_SUMS_HEADER;
+        status = coffer_source_read_at(window, src, at, len, err);
+        if (!status)
+            search_window(found, &candidates, src, window, len, at, limits);
+        end = at;
+    }
+    coffer__free(window);
+    return status;
+}

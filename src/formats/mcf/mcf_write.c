@@ -54,8 +54,9 @@ coffer_status coffer_mcf_writer_create(coffer_mcf_writer **out, const char *path
     if (!status && !coffer__sink_can_patch(writer->sink))
         status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                               "%s: cannot write a model to a stream, its header is written last", path);
+    writer->copy_room = options.no_checksums ? 0 : COFFER__MCF_COPY_SIZE;
     if (!status)
-        status = coffer__sink_fill(writer->sink, 0, COFFER__MCF_HEADER_SIZE, err);
+        status = coffer__sink_fill(writer->sink, 0, COFFER__MCF_HEADER_SIZE + writer->copy_room, err);
     if (status) {
         coffer__mcf_writer_free(writer);
         return status;
@@ -80,7 +81,11 @@ void coffer__mcf_writer_free(coffer_mcf_writer *writer)
     coffer__buffer_free(&writer->importances);
     coffer__table_free(&writer->by_name);
     coffer__table_free(&writer->by_sample);
-    coffer__free(writer->sums);
+    coffer__free(writer->chunks);
+    coffer__mcf_files_free(&writer->files);
+    for (size_t i = 0; i < writer->damage_count; i++)
+        coffer__free(writer->damages[i].name);
+    coffer__free(writer->damages);
     coffer__free(writer->scratch);
     coffer__free(writer->path);
     coffer__free(writer);
@@ -189,7 +194,8 @@ coffer_status coffer_mcf_writer_add_section(coffer_mcf_writer *writer, uint32_t 
                                             const void *bytes, size_t len, coffer_error *err)
 {
     if (type == COFFER_MCF_MODEL_INFO || type == COFFER_MCF_QUANT_INFO || type == COFFER_MCF_TENSOR_INDEX ||
-        type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY)
+        type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY ||
+        type == COFFER_MCF_DIRECTORY_COPY || type == COFFER_MCF_DAMAGE)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "%s is created by the writer",
                             coffer__mcf_section_label(type).text);
     return coffer__mcf_add_raw_section(writer, type, version, bytes, len, err);
@@ -219,12 +225,32 @@ coffer_status coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_
     if (writer->area_begun || writer->index_room > 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "reserve the index once, before the first tensor");
-    status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err);
+    status = coffer__mcf_write_files(writer, err);
+    if (!status)
+        status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err);
     if (status)
         return status;
     writer->index_at = coffer__sink_position(writer->sink);
     writer->index_room = coffer__mcf_index_size(tensors, dims, name_bytes);
     return coffer__sink_fill(writer->sink, 0, writer->index_room, err);
+}
+
+coffer_status coffer_mcf_writer_add_damage(coffer_mcf_writer *writer, const coffer_mcf_damage *damage,
+                                           coffer_error *err)
+{
+    coffer_mcf_damage known = COFFER_MCF_DAMAGE_INIT;
+    coffer_status status = coffer__take_options(&known, sizeof known, damage, err);
+    if (!status)
+        status = coffer__array_reserve_one(&writer->damages, &writer->damage_capacity, writer->damage_count,
+                                           sizeof known, err);
+    if (status)
+        return status;
+    char *name = coffer__strndup(known.name, known.name_len);
+    if (!name)
+        return coffer__fail_no_memory(err, known.name_len);
+    known.name = name;
+    writer->damages[writer->damage_count++] = known;
+    return COFFER_OK;
 }
 
 /* ---- Commit ---- */

@@ -190,21 +190,29 @@ static coffer_status put_tensors(coffer_mcf_writer *writer, coffer_error *err)
     return status;
 }
 
-/* ---- Sums ---- */
+/* ---- Checksums ---- */
 
-static coffer_status put_sums(coffer_mcf_writer *writer, uint64_t area_size, coffer_error *err)
+/* Every part of the file except Checksums; what lies between them is zero. */
+static coffer_status plan_sums(coffer__mcf_sums *sums, const coffer_mcf_writer *writer, coffer_error *err)
 {
-    coffer__chunk_sums sums = { writer->area, area_size, writer->sum_count, writer->sums };
-    coffer__buffer bytes = COFFER__BUFFER_INIT;
-    coffer_status status = coffer__mcf_sums_encode(&bytes, &sums, err);
-    if (!status)
-        status = put_section(writer, COFFER_MCF_CHECKSUMS, COFFER__MCF_SECTION_VERSION, bytes.data, bytes.len,
-                             err);
-    coffer__buffer_free(&bytes);
+    uint64_t end = 0;
+    coffer_status status = coffer__mcf_sums_add(sums, 0, COFFER__MCF_HEADER_SIZE, err);
+    for (size_t i = 0; !status && i < writer->section_count; i++) {
+        if (writer->sections[i].type != COFFER_MCF_TENSOR_DATA)
+            status = coffer__mcf_sums_add(sums, writer->sections[i].offset, writer->sections[i].size, err);
+    }
+    /* Payloads are in the order of the file; one that is shared is before its other names. */
+    for (size_t i = 0; !status && i < writer->tensor_count; i++) {
+        const coffer__mcf_new *tensor = &writer->tensors[i];
+        if (tensor->size == 0 || tensor->offset < end)
+            continue;
+        end = tensor->offset + tensor->size;
+        status = coffer__mcf_sums_add(sums, tensor->offset, tensor->size, err);
+    }
     return status;
 }
 
-/* ---- Everything ---- */
+/* ---- Directory and header ---- */
 
 static int by_type(const void *a, const void *b)
 {
@@ -212,14 +220,9 @@ static int by_type(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static coffer_status put_directory(coffer_mcf_writer *writer, coffer_error *err)
+static coffer_status put_directory(coffer_mcf_writer *writer, coffer__mcf_header *header, coffer_error *err)
 {
     size_t len = writer->section_count * COFFER__MCF_DIRECTORY_ENTRY;
-    coffer__mcf_header header = { .major = COFFER__MCF_MAJOR,
-                                  .minor = COFFER__MCF_MINOR,
-                                  .header_size = COFFER__MCF_HEADER_SIZE,
-                                  .section_count = (uint32_t)writer->section_count,
-                                  .flags = writer->opts.flags | COFFER__MCF_FLAG_ALIGNED64 };
     uint8_t front[COFFER__MCF_HEADER_SIZE];
     uint8_t *bytes = coffer__malloc(len);
     coffer_status status;
@@ -227,45 +230,184 @@ static coffer_status put_directory(coffer_mcf_writer *writer, coffer_error *err)
         return coffer__fail_no_memory(err, len);
     qsort(writer->sections, writer->section_count, sizeof *writer->sections, by_type);
     coffer__mcf_store_directory(bytes, writer->sections, writer->section_count);
-    status = align_section(writer, err);
-    if (status)
-        goto out;
-    header.directory = coffer__sink_position(writer->sink);
-    header.file_size = header.directory + len;
-    coffer__mcf_store_header(front, &header);
+    header->section_count = (uint32_t)writer->section_count;
+    header->directory = coffer__sink_position(writer->sink);
+    header->file_size = header->directory + len;
+    coffer__mcf_store_header(front, header);
     status = coffer__sink_write(writer->sink, bytes, len, err);
-    if (status)
-        goto out;
-    status = coffer__sink_patch(writer->sink, 0, front, sizeof front, err);
-out:
+    if (!status)
+        status = coffer__sink_patch(writer->sink, 0, front, sizeof front, err);
     coffer__free(bytes);
     return status;
 }
 
+/* The copy is in the room after the header, or, when that is too small, follows the other sections. */
+static coffer_status place_copy(uint64_t *place, uint64_t *size, coffer_mcf_writer *writer, coffer_error *err)
+{
+    uint64_t needed = COFFER__MCF_COPY_ENTRIES_AT +
+                      ((uint64_t)writer->section_count + 2) * COFFER__MCF_DIRECTORY_ENTRY;
+    coffer_status status = COFFER_OK;
+    *place = COFFER__MCF_COPY_PLACE;
+    *size = writer->copy_room;
+    if (needed > writer->copy_room) {
+        status = align_section(writer, err);
+        *place = coffer__sink_position(writer->sink);
+        *size = needed;
+        if (!status)
+            status = coffer__sink_fill(writer->sink, 0, needed, err);
+    }
+    return status ? status
+                  : list_section(writer, COFFER_MCF_DIRECTORY_COPY, COFFER__MCF_SECTION_VERSION, *place,
+                                 *size, err);
+}
+
+static coffer_status put_copy(coffer_mcf_writer *writer, const coffer__mcf_header *header, uint64_t place,
+                              uint64_t size, coffer_error *err)
+{
+    uint8_t *bytes = coffer__malloc((size_t)size);
+    if (!bytes)
+        return coffer__fail_no_memory(err, size);
+    coffer__mcf_copy_store(bytes, (size_t)size, header, writer->sections);
+    coffer_status status = coffer__sink_patch(writer->sink, place, bytes, (size_t)size, err);
+    coffer__free(bytes);
+    return status;
+}
+
+/* Checksums is the last section, so that all others are in the file when their sums are computed. */
+static coffer_status put_protected(coffer_mcf_writer *writer, coffer__mcf_header *header, coffer_error *err)
+{
+    coffer__mcf_sums sums = { 0 };
+    uint64_t copy_place = 0, copy_size = 0, place = 0;
+    coffer_status status = place_copy(&copy_place, &copy_size, writer, err);
+    if (!status)
+        status = plan_sums(&sums, writer, err);
+    if (!status)
+        status = align_section(writer, err);
+    if (status)
+        goto out;
+    /* One more range is the directory, whose chunks are known by its size. */
+    place = coffer__sink_position(writer->sink);
+    uint64_t directory_len = ((uint64_t)writer->section_count + 1) * COFFER__MCF_DIRECTORY_ENTRY;
+    uint64_t chunks = coffer__chunk_count(directory_len);
+    status = coffer__mcf_sums_plan(&sums, err);
+    if (status)
+        goto out;
+    uint64_t size = coffer__mcf_sums_size(&sums) + COFFER__MCF_SUMS_RANGE + chunks * sizeof(uint32_t);
+    status = coffer__sink_fill(writer->sink, 0, size, err);
+    if (!status)
+        status = list_section(writer, COFFER_MCF_CHECKSUMS, COFFER__MCF_SUMS_VERSION, place, size, err);
+    if (!status)
+        status = align_section(writer, err);
+    if (!status)
+        status = coffer__mcf_sums_add(&sums, coffer__sink_position(writer->sink), directory_len, err);
+    if (!status)
+        status = put_directory(writer, header, err);
+    if (!status)
+        status = put_copy(writer, header, copy_place, copy_size, err);
+    if (!status)
+        status = coffer__mcf_sums_plan(&sums, err);
+    if (status)
+        goto out;
+    sums.file_size = header->file_size;
+    sums.place = place;
+    status = coffer__mcf_write_sums(writer, &sums, place, err);
+out:
+    coffer__mcf_sums_free(&sums);
+    return status;
+}
+
+/* ---- Everything ---- */
+
 static coffer_status end_area(coffer_mcf_writer *writer, coffer_error *err)
 {
     uint64_t size = coffer__sink_position(writer->sink) - writer->area;
-    coffer_status status = coffer__mcf_count_sums(writer, true, err);
+    coffer_status status = coffer__mcf_finish_sums(writer, err);
     if (!status)
         status = list_section(writer, COFFER_MCF_TENSOR_DATA, COFFER__MCF_SECTION_VERSION, writer->area, size,
                               err);
+    return status ? status : put_tensors(writer, err);
+}
+
+/* The tensor or section of a record in the new file; false when it is not in it. */
+static bool find_damaged(uint64_t *offset, uint64_t *size, const coffer_mcf_writer *writer,
+                         const coffer_mcf_damage *damage)
+{
+    const coffer_mcf_section *section =
+        coffer__mcf_first_section(writer->sections, writer->section_count, damage->section);
+    if (damage->section) {
+        *offset = section ? section->offset : 0;
+        *size = section ? section->size : 0;
+        return section != NULL;
+    }
+    for (size_t i = 0; i < writer->tensor_count; i++) {
+        const coffer__mcf_new *tensor = &writer->tensors[i];
+        if (coffer__mcf_compare_names(coffer__mcf_new_name(writer, tensor), tensor->name_len, damage->name,
+                                      damage->name_len) != 0)
+            continue;
+        *offset = tensor->offset;
+        *size = tensor->size;
+        return true;
+    }
+    return false;
+}
+
+/* Completes the records from the bytes of the new file, and drops those without bytes. */
+static coffer_status settle_damage(coffer_mcf_writer *writer, coffer_error *err)
+{
+    size_t kept = 0;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < writer->damage_count; i++) {
+        coffer_mcf_damage damage = writer->damages[i];
+        uint64_t offset = 0, size = 0;
+        if (!find_damaged(&offset, &size, writer, &damage) || damage.begin >= size) {
+            coffer__free(damage.name);
+            continue;
+        }
+        if (damage.size > size - damage.begin)
+            damage.size = size - damage.begin;
+        status = coffer__mcf_crc_of_output(&damage.found, writer, offset + damage.begin, damage.size, err);
+        writer->damages[kept++] = damage;
+    }
     if (!status)
-        status = put_tensors(writer, err);
-    if (status)
+        writer->damage_count = kept;
+    return status;
+}
+
+static coffer_status put_damage(coffer_mcf_writer *writer, coffer_error *err)
+{
+    coffer__buffer bytes = COFFER__BUFFER_INIT;
+    coffer_status status = settle_damage(writer, err);
+    if (status || writer->damage_count == 0)
         return status;
-    return writer->opts.no_checksums ? COFFER_OK : put_sums(writer, size, err);
+    status = coffer__mcf_damages_encode(&bytes, writer->damages, writer->damage_count, err);
+    if (!status)
+        status =
+            put_section(writer, COFFER_MCF_DAMAGE, COFFER__MCF_SECTION_VERSION, bytes.data, bytes.len, err);
+    coffer__buffer_free(&bytes);
+    return status;
 }
 
 coffer_status coffer__mcf_finish(coffer_mcf_writer *writer, coffer_error *err)
 {
-    coffer_status status = COFFER_OK;
-    if (writer->tensor_count > 0)
+    coffer__mcf_header header = { .major = COFFER__MCF_MAJOR,
+                                  .minor = COFFER__MCF_MINOR,
+                                  .header_size = COFFER__MCF_HEADER_SIZE,
+                                  .flags = writer->opts.flags | COFFER__MCF_FLAG_ALIGNED64 };
+    coffer_status status = coffer__mcf_write_files(writer, err);
+    if (!status && writer->tensor_count > 0)
         status = end_area(writer, err);
     for (size_t i = 0; !status && i < writer->late_count; i++)
         status = put_section(writer, writer->late[i].type, writer->late[i].version, writer->late[i].bytes,
                              writer->late[i].len, err);
+    if (!status)
+        status = put_damage(writer, err);
     if (!status && writer->section_count == 0)
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                               "a model needs at least one tensor or section");
-    return status ? status : put_directory(writer, err);
+    if (status)
+        return status;
+    if (!writer->opts.no_checksums)
+        return put_protected(writer, &header, err);
+    status = align_section(writer, err);
+    return status ? status : put_directory(writer, &header, err);
 }

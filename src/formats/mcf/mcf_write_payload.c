@@ -153,6 +153,9 @@ coffer_status coffer_mcf_writer_end_tensor(coffer_mcf_writer *writer, coffer_err
                             "tensor \"%.*s\" takes %" PRIu64 " bytes, %" PRIu64 " were written",
                             (int)(tensor->name_len < 64 ? tensor->name_len : 64),
                             coffer__mcf_new_name(writer, tensor), tensor->size, writer->written);
+    status = coffer__mcf_count_sums(writer, true, err);
+    if (status)
+        return status;
     writer->in_tensor = false;
     writer->overwritten = false;
     return writer->opts.no_dedup ? COFFER_OK : coffer__mcf_deduplicate(writer, err);

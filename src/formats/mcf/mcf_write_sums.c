@@ -1,7 +1,7 @@
-/* Checksums of the payload area, computed from the new file itself while it is written, so that they cover
- * what was stored. */
+/* Checksums, computed from the new file itself while it is written, so that they cover what was stored. */
 #include "formats/mcf/mcf_writer.h"
 
+#include "base/array.h"
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
@@ -22,91 +22,106 @@ typedef struct work {
     const char *from_name;
     int output;
     size_t first; /* chunk of the first task that counts */
-    uint64_t end; /* of the part of the area that is in the file */
 } work;
 
-static coffer_status count_chunk(const work *job, size_t chunk, uint32_t worker, coffer_error *err)
+static coffer_status crc_of_output(uint32_t *out, int fd, uint64_t offset, size_t len, uint8_t *scratch,
+                                   coffer_error *err)
 {
-    coffer_mcf_writer *writer = job->writer;
-    uint8_t *scratch = writer->scratch + (size_t)worker * COFFER__MCF_SCRATCH;
-    uint64_t at = writer->area + (uint64_t)chunk * COFFER__MCF_CHUNK;
-    uint64_t end = job->end - at < COFFER__MCF_CHUNK ? job->end : at + COFFER__MCF_CHUNK;
     uint32_t crc = 0;
     coffer_status status = COFFER_OK;
-    while (!status && at < end) {
-        size_t n = end - at < COFFER__MCF_SCRATCH ? (size_t)(end - at) : COFFER__MCF_SCRATCH;
-        status = coffer__fail_output(err, coffer__file_read_at(job->output, scratch, n, at, NULL, err));
+    for (size_t done = 0; !status && done < len;) {
+        size_t n = len - done < COFFER__MCF_SCRATCH ? len - done : COFFER__MCF_SCRATCH;
+        status = coffer__fail_output(err, coffer__file_read_at(fd, scratch, n, offset + done, NULL, err));
         if (!status)
             crc = coffer__crc32(crc, scratch, n);
-        at += n;
+        done += n;
     }
-    writer->sums[chunk] = crc;
+    *out = crc;
     return status;
 }
 
 static coffer_status run_task(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
     const work *job = context;
+    coffer_mcf_writer *writer = job->writer;
     if (job->copies && index == 0)
-        return coffer__sink_copy_file(job->writer->sink, job->from, job->from_offset, job->len,
-                                      job->from_name, err);
-    return count_chunk(job, job->first + (size_t)index - job->copies, worker, err);
+        return coffer__sink_copy_file(writer->sink, job->from, job->from_offset, job->len, job->from_name,
+                                      err);
+    coffer__mcf_chunk *chunk = &writer->chunks[job->first + (size_t)index - job->copies];
+    return crc_of_output(&chunk->crc, job->output, chunk->offset, chunk->len,
+                         writer->scratch + (size_t)worker * COFFER__MCF_SCRATCH, err);
 }
 
-static coffer_status grow_sums(coffer_mcf_writer *writer, size_t count, coffer_error *err)
+static coffer_status add_chunk(coffer_mcf_writer *writer, uint64_t offset, uint64_t len, coffer_error *err)
 {
-    size_t capacity = writer->sum_capacity ? writer->sum_capacity : 1024;
-    uint32_t *sums;
-    while (capacity < count)
-        capacity *= 2;
-    if (capacity == writer->sum_capacity)
+    coffer_status status = coffer__array_reserve_one(&writer->chunks, &writer->chunk_capacity,
+                                                     writer->chunk_count, sizeof *writer->chunks, err);
+    if (!status)
+        writer->chunks[writer->chunk_count++] = (coffer__mcf_chunk){ offset, (uint32_t)len, 0 };
+    return status;
+}
+
+/* Where the chunks of the open tensor end so far. */
+static uint64_t chunks_end(const coffer_mcf_writer *writer)
+{
+    uint64_t begin = writer->tensors[writer->tensor_count - 1].offset;
+    const coffer__mcf_chunk *last = writer->chunk_count ? &writer->chunks[writer->chunk_count - 1] : NULL;
+    return last && last->offset >= begin ? last->offset + last->len : begin;
+}
+
+/* Adds the chunks of the open tensor that are complete; with `ended` also the last, shorter one. */
+static coffer_status add_chunks(coffer_mcf_writer *writer, bool ended, coffer_error *err)
+{
+    uint64_t written = coffer__sink_position(writer->sink), at = chunks_end(writer);
+    coffer_status status = COFFER_OK;
+    if (writer->tensors[writer->tensor_count - 1].size == 0)
         return COFFER_OK;
-    sums = coffer__realloc(writer->sums, capacity * sizeof *sums);
-    if (!sums)
-        return coffer__fail_no_memory(err, capacity * sizeof *sums);
-    writer->sums = sums;
-    writer->sum_capacity = capacity;
-    return COFFER_OK;
-}
-
-/* Complete chunks of the area; with `ended` also the last, shorter one. */
-static size_t chunks_there(const coffer_mcf_writer *writer, bool ended)
-{
-    uint64_t len = coffer__sink_position(writer->sink) - writer->area;
-    return (size_t)(len / COFFER__MCF_CHUNK + (ended && len % COFFER__MCF_CHUNK != 0));
+    while (!status && at < written && (ended || written - at >= COFFER__MCF_CHUNK)) {
+        uint64_t len = written - at < COFFER__MCF_CHUNK ? written - at : COFFER__MCF_CHUNK;
+        status = add_chunk(writer, at, len, err);
+        at += len;
+    }
+    return status;
 }
 
 /* Sums the waiting chunks, and meanwhile copies job->len bytes if job->copies. */
-static coffer_status run(coffer_mcf_writer *writer, work *job, bool ended, coffer_error *err)
+static coffer_status run(coffer_mcf_writer *writer, work *job, coffer_error *err)
 {
-    size_t there = writer->opts.no_checksums ? writer->sum_count : chunks_there(writer, ended);
-    coffer_status status;
+    size_t there = writer->chunk_count;
     job->writer = writer;
-    job->first = writer->sum_count;
-    job->end = coffer__sink_position(writer->sink);
-    status = coffer__mcf_writer_pool(writer, err);
-    if (!status)
-        status = grow_sums(writer, there, err);
+    job->first = writer->summed;
+    coffer_status status = coffer__mcf_writer_pool(writer, err);
     if (!status)
         status = coffer__sink_read_back(&job->output, writer->sink, err);
     if (!status)
-        status = coffer__pool_run(writer->pool, job->copies + there - writer->sum_count, run_task, job, err);
-    if (status)
-        return status;
-    writer->sum_count = there;
-    return COFFER_OK;
+        status = coffer__pool_run(writer->pool, job->copies + there - writer->summed, run_task, job, err);
+    if (!status)
+        writer->summed = there;
+    return status;
+}
+
+static uint64_t waiting_bytes(const coffer_mcf_writer *writer)
+{
+    uint64_t bytes = 0;
+    for (size_t i = writer->summed; i < writer->chunk_count && bytes < WAITING; i++)
+        bytes += writer->chunks[i].len;
+    return bytes;
 }
 
 coffer_status coffer__mcf_count_sums(coffer_mcf_writer *writer, bool ended, coffer_error *err)
 {
     work job = { .copies = false };
-    size_t waiting;
-    if (writer->opts.no_checksums || !writer->area_begun)
+    coffer_status status = COFFER_OK;
+    if (writer->opts.no_checksums)
         return COFFER_OK;
-    waiting = chunks_there(writer, ended) - writer->sum_count;
-    if (waiting == 0 || (!ended && waiting < WAITING / COFFER__MCF_CHUNK))
-        return COFFER_OK;
-    return run(writer, &job, ended, err);
+    status = add_chunks(writer, ended, err);
+    return status || waiting_bytes(writer) < WAITING ? status : run(writer, &job, err);
+}
+
+coffer_status coffer__mcf_finish_sums(coffer_mcf_writer *writer, coffer_error *err)
+{
+    work job = { .copies = false };
+    return writer->summed == writer->chunk_count ? COFFER_OK : run(writer, &job, err);
 }
 
 /* Copies in pieces that end at chunk boundaries, and sums each while it is in the cache. */
@@ -115,26 +130,24 @@ static coffer_status copy_and_count(coffer_mcf_writer *writer, int fd, uint64_t 
 {
     uint8_t *piece = coffer__malloc(COFFER__MCF_CHUNK);
     coffer_status status = piece ? COFFER_OK : coffer__fail_no_memory(err, COFFER__MCF_CHUNK);
+    uint64_t begin = writer->tensors[writer->tensor_count - 1].offset;
     for (uint64_t done = 0; !status && done < len;) {
-        uint64_t position = coffer__sink_position(writer->sink) - writer->area;
-        uint64_t room = COFFER__MCF_CHUNK - position % COFFER__MCF_CHUNK;
+        uint64_t position = coffer__sink_position(writer->sink);
+        uint64_t room = COFFER__MCF_CHUNK - (position - begin) % COFFER__MCF_CHUNK;
         size_t n = (size_t)(len - done < room ? len - done : room);
-        size_t chunk = (size_t)(position / COFFER__MCF_CHUNK);
         status = coffer__file_read_at(fd, piece, n, offset + done, name, err);
         if (!status)
             status = coffer__sink_write(writer->sink, piece, n, err);
-        if (status)
-            break;
         done += n;
-        if (writer->opts.no_checksums)
+        if (status || writer->opts.no_checksums)
             continue;
-        if (n == COFFER__MCF_CHUNK && chunk == writer->sum_count) {
-            status = grow_sums(writer, chunk + 1, err);
+        if (n == COFFER__MCF_CHUNK && writer->summed == writer->chunk_count &&
+            chunks_end(writer) == position) {
+            status = add_chunk(writer, position, n, err);
             if (!status)
-                writer->sums[writer->sum_count++] = coffer__crc32(0, piece, n);
-        } else if (n == room) {
-            work job = { .copies = false };
-            status = run(writer, &job, false, err);
+                writer->chunks[writer->summed++].crc = coffer__crc32(0, piece, n);
+        } else {
+            status = coffer__mcf_count_sums(writer, false, err);
         }
     }
     coffer__free(piece);
@@ -161,7 +174,10 @@ coffer_status coffer__mcf_copy_in(coffer_mcf_writer *writer, int fd, uint64_t of
     for (uint64_t done = 0; !status && done < len;) {
         uint64_t n = len - done < PIECE ? len - done : PIECE;
         work job = { .copies = true, .from = fd, .from_offset = offset + done, .len = n, .from_name = name };
-        status = run(writer, &job, false, err);
+        if (!writer->opts.no_checksums && !writer->overwritten)
+            status = add_chunks(writer, false, err);
+        if (!status)
+            status = run(writer, &job, err);
         done += n;
     }
     return status;
@@ -169,7 +185,83 @@ coffer_status coffer__mcf_copy_in(coffer_mcf_writer *writer, int fd, uint64_t of
 
 void coffer__mcf_forget_sums(coffer_mcf_writer *writer, uint64_t position)
 {
-    size_t whole = (size_t)((position - writer->area) / COFFER__MCF_CHUNK);
-    if (writer->sum_count > whole)
-        writer->sum_count = whole;
+    while (writer->chunk_count > 0) {
+        const coffer__mcf_chunk *last = &writer->chunks[writer->chunk_count - 1];
+        if (last->offset + last->len <= position)
+            break;
+        writer->chunk_count--;
+    }
+    if (writer->summed > writer->chunk_count)
+        writer->summed = writer->chunk_count;
+}
+
+coffer_status coffer__mcf_crc_of_output(uint32_t *out, coffer_mcf_writer *writer, uint64_t offset,
+                                        uint64_t size, coffer_error *err)
+{
+    int fd = -1;
+    size_t len;
+    coffer_status status = coffer__mcf_writer_pool(writer, err);
+    if (!status)
+        status = coffer__sink_read_back(&fd, writer->sink, err);
+    if (status)
+        return status;
+    return coffer__to_size(&len, size) ? crc_of_output(out, fd, offset, len, writer->scratch, err)
+                                       : coffer__fail_no_memory(err, size);
+}
+
+/* ---- The section ---- */
+
+typedef struct sum_rest {
+    coffer_mcf_writer *writer;
+    coffer__mcf_sums *sums;
+    const bool *known;
+    int output;
+} sum_rest;
+
+static coffer_status sum_one(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+{
+    const sum_rest *job = context;
+    uint64_t offset;
+    size_t size;
+    if (job->known[index])
+        return COFFER_OK;
+    coffer__mcf_sums_chunk(&offset, &size, job->sums, (size_t)index);
+    return crc_of_output(&job->sums->sums[index], job->output, offset, size,
+                         job->writer->scratch + (size_t)worker * COFFER__MCF_SCRATCH, err);
+}
+
+/* The sums of payloads are known; those of sections, header and directory are computed from the file. */
+static coffer_status sum_everything(coffer_mcf_writer *writer, coffer__mcf_sums *sums, coffer_error *err)
+{
+    bool *known = coffer__calloc(sums->sum_count ? sums->sum_count : 1, sizeof *known);
+    sum_rest job = { .writer = writer, .sums = sums, .known = known };
+    if (!known)
+        return coffer__fail_no_memory(err, sums->sum_count);
+    for (size_t i = 0; i < writer->chunk_count; i++) {
+        const coffer__mcf_range *range = coffer__mcf_sums_find(sums, writer->chunks[i].offset);
+        size_t sum =
+            range->first_sum + (size_t)((writer->chunks[i].offset - range->offset) / COFFER__MCF_CHUNK);
+        sums->sums[sum] = writer->chunks[i].crc;
+        known[sum] = true;
+    }
+    coffer_status status = coffer__mcf_writer_pool(writer, err);
+    if (!status)
+        status = coffer__sink_read_back(&job.output, writer->sink, err);
+    if (!status)
+        status = coffer__pool_run(writer->pool, sums->sum_count, sum_one, &job, err);
+    coffer__free(known);
+    return status;
+}
+
+coffer_status coffer__mcf_write_sums(coffer_mcf_writer *writer, coffer__mcf_sums *sums, uint64_t place,
+                                     coffer_error *err)
+{
+    coffer__buffer bytes = COFFER__BUFFER_INIT;
+    coffer_status status = sum_everything(writer, sums, err);
+    if (!status)
+        status = coffer__mcf_sums_encode(&bytes, sums, err);
+    if (!status)
+        status = coffer__sink_patch(writer->sink, place, bytes.data, bytes.len, err);
+    coffer__buffer_free(&bytes);
+    return status;
 }

@@ -55,7 +55,9 @@ static coffer_status begin_area(coffer_mcf_writer *writer, coffer_error *err)
     coffer_status status;
     if (writer->area_begun)
         return COFFER_OK;
-    status = coffer__mcf_writer_align(writer, writer->opts.align, err);
+    status = coffer__mcf_write_files(writer, err);
+    if (!status)
+        status = coffer__mcf_writer_align(writer, writer->opts.align, err);
     if (!status) {
         writer->area = coffer__sink_position(writer->sink);
         writer->area_begun = true;

@@ -24,6 +24,12 @@ typedef struct coffer__mcf_new {
     uint64_t hash[2]; /* of the whole payload, made when another looks like it */
 } coffer__mcf_new;
 
+/* A piece of a payload with a checksum of its own. */
+typedef struct coffer__mcf_chunk {
+    uint64_t offset;
+    uint32_t len, crc;
+} coffer__mcf_chunk;
+
 typedef struct coffer__mcf_late_section {
     uint32_t type, version;
     uint8_t *bytes;
@@ -41,6 +47,7 @@ struct coffer_mcf_writer {
     coffer__mcf_late_section *late; /* written after the payloads */
     size_t late_count, late_capacity;
     uint64_t index_at, index_room; /* in front of the payloads; 0 = none */
+    uint64_t copy_room;            /* for the DirectoryCopy, after the header; 0 = none */
 
     bool area_begun;
     uint64_t area; /* where TensorData starts */
@@ -56,8 +63,12 @@ struct coffer_mcf_writer {
     uint64_t written;     /* of the payload under way */
     uint64_t payload_end; /* of the one before */
 
-    uint32_t *sums; /* of the chunks that are whole, as far as they were counted */
-    size_t sum_count, sum_capacity;
+    coffer__mcf_chunk *chunks; /* of the payloads, in the order of the file */
+    size_t chunk_count, chunk_capacity;
+    size_t summed; /* this many chunks at the start have their sum */
+    coffer__mcf_files files; /* written before the first tensor */
+    coffer_mcf_damage *damages;
+    size_t damage_count, damage_capacity;
     uint8_t *scratch; /* SCRATCH for each thread */
 };
 
@@ -89,15 +100,27 @@ void coffer__mcf_writer_free(coffer_mcf_writer *writer);
 coffer_status coffer__mcf_writer_pool(coffer_mcf_writer *writer, coffer_error *err);
 #define COFFER__MCF_SCRATCH ((size_t)256 << 10)
 
+/* Writes the Files section, once. (mcf_files.c) */
+coffer_status coffer__mcf_write_files(coffer_mcf_writer *writer, coffer_error *err);
+
 /* ---- mcf_write_sums.c ---- */
 
 /* Appends a range of an open file, and meanwhile sums the chunks written before. */
 coffer_status coffer__mcf_copy_in(coffer_mcf_writer *writer, int fd, uint64_t offset, uint64_t len,
                                   const char *name, coffer_error *err);
-/* Sums complete chunks when enough of them are waiting; the rest when the payloads have ended. */
+/* Sums the complete chunks of the open tensor when enough of them are waiting. ended : the payload is
+ * complete. */
 coffer_status coffer__mcf_count_sums(coffer_mcf_writer *writer, bool ended, coffer_error *err);
-/* Drops the sums of chunks after a position. */
+/* Sums all chunks that wait. */
+coffer_status coffer__mcf_finish_sums(coffer_mcf_writer *writer, coffer_error *err);
+/* Drops the chunks that end after a position. */
 void coffer__mcf_forget_sums(coffer_mcf_writer *writer, uint64_t position);
+/* CRC-32 of bytes that were written. */
+coffer_status coffer__mcf_crc_of_output(uint32_t *out, coffer_mcf_writer *writer, uint64_t offset,
+                                        uint64_t size, coffer_error *err);
+/* Writes the Checksums section over the `size` zeros at `place`, when the rest of the file is complete. */
+coffer_status coffer__mcf_write_sums(coffer_mcf_writer *writer, coffer__mcf_sums *sums, uint64_t place,
+                                     coffer_error *err);
 
 /* ---- mcf_write_dedup.c ---- */
 
@@ -112,10 +135,30 @@ coffer_status coffer__mcf_finish(coffer_mcf_writer *writer, coffer_error *err);
 
 /* ---- mcf_rewrite.c: compact and repair ---- */
 
+/* Bytes of a payload that are taken from another file. */
+typedef struct coffer__mcf_patch {
+    size_t tensor;
+    uint64_t begin, size; /* in the payload */
+    coffer_source *source;
+    uint64_t from; /* offset in the source */
+} coffer__mcf_patch;
+
+/* A section that is taken from another place or file. */
+typedef struct coffer__mcf_moved {
+    uint32_t type;
+    coffer_source *source;
+    uint64_t offset;
+} coffer__mcf_moved;
+
 typedef struct coffer__mcf_rewrite {
     const coffer_mcf *model;
     const bool *left_out; /* by tensor; NULL = copy all */
     const coffer_progress *progress;
+    bool verified; /* the caller has verified what is copied */
+    const coffer__mcf_patch *patches;
+    size_t patch_count;
+    const coffer__mcf_moved *moved;
+    size_t moved_count;
 } coffer__mcf_rewrite;
 
 /* The alignment that all payloads share, as a writer's option. */

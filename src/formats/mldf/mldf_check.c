@@ -22,10 +22,10 @@ static void check_page_size(const coffer__mldf_checker *check)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_WARNING, HEADER(PAGE_SIZE),
                            "page size %lu, it should be a power of two from %lu on", (unsigned long)page,
                            (unsigned long)COFFER__MLDF_PAGE_SIZE_MIN);
-    else if (header->data % page != 0)
+    else if (header->stated_data % page != 0)
         coffer__report_add(check->report, COFFER_E_MISALIGNED, COFFER_WARNING, HEADER(DATA),
                            "the data region begins at %" PRIu64 ", no multiple of the page size %lu",
-                           header->data, (unsigned long)page);
+                           header->stated_data, (unsigned long)page);
 }
 
 static void check_header(const coffer__mldf_checker *check)
@@ -76,6 +76,14 @@ static void locate_parts(coffer__mldf_checker *check)
         set->table_count = (set->file_size - set->header.table) / COFFER__MLDF_TABLE_ENTRY;
 }
 
+static coffer_status find_sums(coffer__mldf_checker *check, coffer_error *err)
+{
+    coffer_mldf *set = &check->set;
+    coffer_status status =
+        coffer__mldf_read_guard(&set->guard, &set->guard_state, set->source, &set->header, true, err);
+    return status || !check->has_table ? status : coffer__mldf_find_region_only(set, err);
+}
+
 static coffer_status locate_rows(coffer__mldf_checker *check, coffer_error *err)
 {
     coffer_mldf *set = &check->set;
@@ -88,6 +96,9 @@ static coffer_status locate_rows(coffer__mldf_checker *check, coffer_error *err)
     status = coffer__mldf_settle_fields(set, err);
     if (status)
         return status;
+    status = coffer__mldf_bound_row(set->schema.row_size, &set->header, set->file_size, &set->limits, &found);
+    if (status)
+        return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->has_rows =
         take(check, coffer__mldf_check_rows(&set->header, set->schema.row_size, set->file_size, &found),
              &found);
@@ -163,7 +174,11 @@ static coffer_status check_all(coffer__mldf_checker *check, coffer_error *err)
     coffer_status status;
     check_header(check);
     locate_parts(check);
-    status = locate_rows(check, err);
+    status = find_sums(check, err);
+    if (!status)
+        status = coffer__mldf_check_guard(check, err);
+    if (!status)
+        status = locate_rows(check, err);
     if (status)
         return status;
     check_parts_overlap(check);

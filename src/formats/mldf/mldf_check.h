@@ -18,6 +18,8 @@ typedef struct coffer__mldf_checker {
 coffer_status coffer__mldf_check_fields(coffer__mldf_checker *check, coffer_error *err);
 /* Every entry of the allocation table, and whether payloads share bytes with the other parts. */
 coffer_status coffer__mldf_check_allocations(coffer__mldf_checker *check, coffer_error *err);
+/* The header against its copy, the bytes that no other sum covers, and what a repair could not verify. */
+coffer_status coffer__mldf_check_guard(coffer__mldf_checker *check, coffer_error *err);
 /* Sums of the tables, and, when all is read or it costs next to nothing, of the payloads. */
 coffer_status coffer__mldf_check_sums(coffer__mldf_sums *sums, bool *known, coffer__mldf_checker *check,
                                       coffer_error *err);

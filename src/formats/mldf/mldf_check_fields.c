@@ -147,6 +147,11 @@ coffer_status coffer__mldf_check_fields(coffer__mldf_checker *check, coffer_erro
     }
     check_flags(check, COFFER_MLDF_COMPRESSED, COFFER_MLDF_FIELD_ZSTD, "compressed", COFFER_WARNING);
     check_flags(check, COFFER_MLDF_ENCRYPTED, COFFER_MLDF_FIELD_ENCRYPTED, "encrypted", COFFER_ERROR);
+    if ((set->header.flags & COFFER_MLDF_ENCRYPTED) && !coffer__mldf_has_id(&set->guard))
+        coffer__report_add(
+            check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, COFFER__MLDF_HEADER_AT + COFFER__MLDF_FLAGS_AT,
+            "encrypted values are not tied to this file: one of another file with the same key "
+            "would be accepted; 'coffer split' or 'coffer concat' with the key ties them");
     coffer__free(bytes);
     return status;
 }

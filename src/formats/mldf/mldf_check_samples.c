@@ -61,6 +61,15 @@ static void report_value(const sample_pass *pass, uint64_t sample, size_t field,
     coffer__report_add_error(pass->check->report, severity_of(found->status), &named);
 }
 
+static void report_absent(const sample_pass *pass, uint64_t sample, size_t field)
+{
+    const coffer_mldf *set = &pass->check->set;
+    coffer_error named = COFFER_ERROR_INIT;
+    coffer__mldf_fail_value(&named, COFFER_E_MISSING, coffer__mldf_entry_place(set, sample, field), set,
+                            sample, field, "no value, although the field is not optional");
+    coffer__report_add_error(pass->check->report, COFFER_ERROR, &named);
+}
+
 /* ---- A piece of rows ---- */
 
 /* report : whether findings are added, or only looked for. *wrong is set when there are any. */
@@ -79,6 +88,12 @@ static coffer_status check_piece(sample_pass *pass, uint64_t piece, coffer__mldf
             if (!coffer__mldf_has_payload(field->kind))
                 continue;
             coffer__mldf_load_entry(&entry, field->kind, at);
+            if (!entry.present && coffer__mldf_requires_value(set, field)) {
+                *wrong = true;
+                if (report)
+                    report_absent(pass, rows.first + i, f);
+                continue;
+            }
             if (!report && !padding_is_zero(field->kind, at))
                 note_padding(pass, coffer__mldf_entry_place(set, rows.first + i, f));
             if (coffer__mldf_survey_value(&pass->survey, surveyor, rows.first + i, f, &entry, &found) ==

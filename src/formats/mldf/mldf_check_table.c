@@ -179,7 +179,7 @@ coffer_status coffer__mldf_check_sums(coffer__mldf_sums *sums, bool *known, coff
     if (!(set->header.flags & COFFER_MLDF_CHECKSUMMED) || !check->has_table)
         return COFFER_OK;
     coffer_status status = COFFER_OK;
-    if (check->has_schema && check->has_rows)
+    if (check->has_schema && check->has_rows && !set->region_only)
         status = check_table_sum(check, err);
     if (status)
         return status;

@@ -15,6 +15,8 @@ const coffer_format coffer__mldf_format = {
     .title = "training set",
     .magic = (const uint8_t *)COFFER__MLDF_MAGIC,
     .magic_len = COFFER__MLDF_MAGIC_SIZE,
+    .version = { COFFER__MLDF_HEADER_AT + COFFER__MLDF_MINOR_AT, 2, true, COFFER__MLDF_MAJOR,
+                 COFFER__MLDF_MINOR },
     .repairs_from_copy = true,
     .lists = lists,
     .probe = probe,

@@ -18,10 +18,13 @@ typedef struct coffer__mldf_header {
     uint16_t fields, pad;
     uint32_t page_size;
     uint64_t descriptors, metadata, data, table; /* places in the file */
+    uint64_t stated_data, stated_table;          /* as the header has them; see coffer__mldf_read_header */
+    uint8_t bytes[COFFER__MLDF_HEAD_SIZE];       /* magic and header as read */
     uint32_t data_crc, table_crc;
 } coffer__mldf_header;
 
-/* Checks magic, version and byte order, but not the pointers. */
+/* Checks magic, version and byte order, but not the pointers. The data region of a set without payloads may
+ * begin after the end of the file, as the tutorial's writer leaves it: it is then moved to the end. */
 coffer_status coffer__mldf_read_header(coffer__mldf_header *out, coffer_source *src, coffer_error *err);
 coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADER_SIZE]);
 
@@ -30,10 +33,60 @@ coffer_status coffer__mldf_check_descriptors(const coffer__mldf_header *header, 
                                              coffer_error *err);
 coffer_status coffer__mldf_check_rows(const coffer__mldf_header *header, uint32_t row_size,
                                       uint64_t file_size, coffer_error *err);
+/* COFFER_E_LIMIT for a row that is larger than the file or the memory allowed: in a set without samples
+ * nothing else bounds it. */
+coffer_status coffer__mldf_bound_row(uint32_t row_size, const coffer__mldf_header *header, uint64_t file_size,
+                                     const coffer_limits *limits, coffer_error *err);
 coffer_status coffer__mldf_check_data(const coffer__mldf_header *header, uint64_t file_size,
                                       coffer_error *err);
 coffer_status coffer__mldf_check_table(const coffer__mldf_header *header, uint64_t file_size,
                                        coffer_error *err);
+
+/* ---- The guard (mldf_guard.c): what covers the bytes that the checksums of the header do not ---- */
+
+typedef struct coffer__mldf_guard {
+    uint64_t file_size, data_end;
+    uint64_t recovery_from; /* 0 = no recovery blocks */
+    uint64_t marks, mark_count;
+    uint32_t front_crc, tail_crc;
+    uint8_t id[COFFER__MLDF_ID_SIZE]; /* zeros = none */
+    uint8_t head[COFFER__MLDF_HEAD_SIZE];
+} coffer__mldf_guard;
+
+typedef enum coffer__mldf_guard_state {
+    COFFER__MLDF_GUARD_NONE = 0, /* other programs and version 0.1 write none */
+    COFFER__MLDF_GUARD_FINE,
+    COFFER__MLDF_GUARD_ONE_COPY,  /* the other copy is damaged */
+    COFFER__MLDF_GUARD_STALE,     /* another program has appended to the file since */
+    COFFER__MLDF_GUARD_TRUNCATED, /* the file is shorter than it was */
+    COFFER__MLDF_GUARD_DIFFERS    /* the header, or the size of the file, is not what was written */
+} coffer__mldf_guard_state;
+
+/* Finds the guard of a file whose header has been read, and compares the header with it. both : the copies
+ * are compared with each other; otherwise the second is read only when the first is not found. Fails only
+ * when the file cannot be read. */
+coffer_status coffer__mldf_read_guard(coffer__mldf_guard *out, coffer__mldf_guard_state *state,
+                                      coffer_source *src, const coffer__mldf_header *header, bool both,
+                                      coffer_error *err);
+/* The guard that ends at `end`. */
+coffer_status coffer__mldf_load_guard(coffer__mldf_guard *out, bool *found, coffer_source *src, uint64_t end,
+                                      coffer_error *err);
+void coffer__mldf_compose_guard(uint8_t out[COFFER__MLDF_GUARD_SIZE], const coffer__mldf_guard *guard);
+bool coffer__mldf_has_id(const coffer__mldf_guard *guard);
+
+/* What a repair could not verify. */
+typedef struct coffer__mldf_mark {
+    uint64_t first, count; /* samples */
+    uint16_t field;        /* COFFER__MLDF_MARK_ROW = the whole row */
+    uint16_t kind;         /* coffer_mldf_mark_kind */
+} coffer__mldf_mark;
+
+/* The marks of a set that has a guard; *out is the caller's, coffer__free. */
+coffer_status coffer__mldf_read_marks(coffer__mldf_mark **out, size_t *count, const coffer_mldf *set,
+                                      coffer_error *err);
+void coffer__mldf_compose_mark(uint8_t out[COFFER__MLDF_MARK_SIZE], const coffer__mldf_mark *mark);
+/* Compares header, rows and tables with their checksums, where the file has them. */
+coffer_status coffer__mldf_verify_tables(coffer_mldf *set, coffer_error *err);
 
 /* ---- Types (mldf_format.c) ---- */
 
@@ -97,6 +150,10 @@ struct coffer_mldf {
     coffer__mldf_schema schema;
     uint64_t table_count;
     bool verify, has_key, any_encrypted; /* fields that say so */
+    bool verified;                       /* rows and tables have the checksums that the file has for them */
+    bool region_only; /* the only checksum is that of the data region: entries of the table have none */
+    coffer__mldf_guard guard; /* zeros without one */
+    coffer__mldf_guard_state guard_state;
     uint8_t key[COFFER_MLDF_KEY_SIZE];
     /* Loaded when first needed; none for a set without dictionaries. */
     _Atomic(coffer__mldf_dictionary *) *dictionaries;
@@ -130,6 +187,10 @@ void coffer__mldf_give_decoder(const coffer_mldf *set, coffer__mldf_decoder *dec
 void coffer__mldf_decoder_free(coffer__mldf_decoder *decoder);
 void coffer__mldf_dictionary_free(coffer__mldf_dictionary *dictionary);
 
+/* Compares the dictionary of a field with its checksum, where the file has one. */
+coffer_status coffer__mldf_verify_dictionary(const coffer_mldf *set, const coffer_mldf_field *field,
+                                             const uint8_t *bytes, coffer_error *err);
+
 /* Payloads of the field are stored as they are, and nothing says that they should not be. */
 bool coffer__mldf_is_plain(const coffer_mldf *set, size_t field);
 
@@ -141,6 +202,16 @@ typedef struct coffer__mldf_value {
     uint32_t size; /* stored */
     bool unnamed;  /* errors of decoding do not name the sample and the field: the caller does */
 } coffer__mldf_value;
+
+/* Additional data that a payload is authenticated with: "MLDF", sample, field, and the identifier of the file
+ * where it has one. */
+typedef struct coffer__mldf_binding {
+    uint8_t bytes[14 + COFFER__MLDF_ID_SIZE];
+    size_t size;
+} coffer__mldf_binding;
+
+coffer__mldf_binding coffer__mldf_bind(uint64_t sample, uint16_t field,
+                                       const uint8_t id[COFFER__MLDF_ID_SIZE]);
 
 /* Decrypts and decompresses. stored : value->size bytes. *size gets what was written to the room. */
 coffer_status coffer__mldf_decode(coffer__mldf_room *room, size_t *size, coffer__mldf_decoder *decoder,
@@ -162,11 +233,8 @@ coffer_status coffer__mldf_expect_not_sealed(const coffer_mldf *set, const coffe
 /* The key stream and tag alone. stored : nonce, ciphertext, tag. False when it is not authentic. out : size −
  * COFFER__MLDF_SEAL_SIZE bytes, not overlapping stored; NULL = only look. */
 #define COFFER__MLDF_SEAL_SIZE (COFFER__MLDF_NONCE_SIZE + COFFER__MLDF_TAG_SIZE)
-bool coffer__mldf_open_sealed(uint8_t *out, const uint8_t *stored, size_t size, uint64_t sample,
-                              uint16_t field, const uint8_t key[COFFER_MLDF_KEY_SIZE]);
-/* Additional data that a payload is authenticated with: "MLDF", sample, field. */
-#define COFFER__MLDF_BINDING_SIZE 14
-void coffer__mldf_store_binding(uint8_t out[COFFER__MLDF_BINDING_SIZE], uint64_t sample, uint16_t field);
+bool coffer__mldf_open_sealed(uint8_t *out, const uint8_t *stored, size_t size,
+                              const coffer__mldf_binding *binding, const uint8_t key[COFFER_MLDF_KEY_SIZE]);
 
 /* ---- Rows and values (mldf_rows.c, mldf_read.c) ---- */
 
@@ -227,6 +295,26 @@ coffer_status coffer__mldf_lower_bound(uint64_t *out, const coffer_mldf *set, ui
 coffer_status coffer__mldf_find_allocation(coffer__mldf_allocation *out, uint64_t *index, bool *found,
                                            const coffer_mldf *set, uint64_t offset, uint32_t size,
                                            coffer_error *err);
+/* Finds out whether the file has a checksum of the data region and no others (exercise 1 of the tutorial). */
+coffer_status coffer__mldf_find_region_only(coffer_mldf *set, coffer_error *err);
+/* Payloads have checksums in the allocation table. */
+static inline bool coffer__mldf_has_sums(const coffer_mldf *set)
+{
+    return (set->header.flags & COFFER_MLDF_CHECKSUMMED) && !set->region_only;
+}
+/* Only Coffer has a flag for values that may be absent: in files of others nothing says that they may not. A
+ * file of version 0.1 has checksums and its rows after the data. */
+static inline bool coffer__mldf_requires_value(const coffer_mldf *set, const coffer_mldf_field *field)
+{
+    bool ours = set->guard_state != COFFER__MLDF_GUARD_NONE ||
+                (coffer__mldf_has_sums(set) && set->header.metadata >= set->header.data);
+    return ours && !(field->flags & COFFER_MLDF_FIELD_OPTIONAL);
+}
+/* The guard describes the file as it is. */
+static inline bool coffer__mldf_guard_holds(const coffer_mldf *set)
+{
+    return set->guard_state == COFFER__MLDF_GUARD_FINE || set->guard_state == COFFER__MLDF_GUARD_ONE_COPY;
+}
 /* *out : true when `crc`, the checksum of descriptors, rows and table, is that of the header. */
 coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, uint32_t crc,
                                             coffer_error *err);

@@ -106,6 +106,9 @@ static coffer_status load_fields(coffer__mldf_rescue *work, coffer_error *err)
     }
     coffer_report_free(mistakes);
     if (!status)
+        status =
+            coffer__mldf_bound_row(set->schema.row_size, &set->header, set->file_size, &set->limits, err);
+    if (!status)
         status = coffer__mldf_settle_fields(set, err);
     if (status)
         return status;
@@ -129,32 +132,98 @@ static coffer_status start(coffer__mldf_rescue *work, const char *path, coffer_e
     options.overwrite = work->opts->overwrite;
     options.limits = &work->set.limits;
     options.key = work->opts->key;
-    return coffer__mldf_start_copy(&work->writer, path, &work->set, NULL, work->set.schema.count, &options,
-                                   err);
+    coffer_status status =
+        coffer__mldf_start_copy(&work->writer, path, &work->set, NULL, work->set.schema.count, &options, err);
+    if (status != COFFER_E_INVALID_ARGUMENT)
+        return status;
+    /* The argument is not the caller's: the file has such fields. */
+    if (err)
+        err->status = COFFER_E_BAD_VALUE;
+    return coffer__fail_prefix(err, COFFER_E_BAD_VALUE, "the field descriptors are damaged");
+}
+
+/* Payloads that the table knows and no sample of the result has. */
+static void offer_payloads(const coffer__mldf_rescue *work)
+{
+    uint64_t count = 0, bytes = 0;
+    for (size_t i = 0; i < work->table_count; i++) {
+        count += !work->in_use[i];
+        bytes += work->in_use[i] ? 0 : work->table[i].size;
+    }
+    if (count > 0 && (work->lost > 0 || work->unverified > 0))
+        coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_NOTE, work->set.header.data,
+                           "payloads that no sample of the result has are still in the damaged file: %" PRIu64
+                           ", %" PRIu64 " bytes; 'coffer ls --what table' lists them, 'coffer get FILE "
+                           "@OFFSET' reads one",
+                           count, bytes);
 }
 
 static void tell_end(coffer__mldf_rescue *work)
 {
     uint64_t kept = work->writer->sample;
     if (!work->table_in_order)
-        coffer__report_add(work->report, COFFER_E_NOT_SORTED, COFFER_WARNING, work->set.header.table,
-                           "the allocation table is damaged; it is rebuilt from the rows");
-    if (work->lost == 0 && work->fetched == 0 && work->table_in_order)
-        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MLDF_HEADER_AT,
-                           "every sample is intact; header, tables and checksums are rewritten");
+        coffer__report_add(work->report, COFFER_E_NOT_SORTED, COFFER_NOTE, work->set.header.table,
+                           "the allocation table is damaged; it is rebuilt");
+    if (work->restored > 0)
+        coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_NOTE, work->set.header.metadata,
+                           "rows that were restored from their second copy in the file: %" PRIu64,
+                           work->restored);
+    if (work->unverified > 0)
+        coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, work->set.header.metadata,
+                           "samples that could not be verified: %" PRIu64
+                           "; they are kept and marked, 'coffer check' names them",
+                           work->unverified);
+    if (work->lost == 0 && work->fetched == 0 && work->unverified == 0 && work->restored == 0 &&
+        work->values_lost == 0 && work->table_in_order)
+        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_NOTE, COFFER__MLDF_HEADER_AT,
+                           "no sample is damaged; header, tables and checksums are rewritten");
+    if (work->keeps_numbers)
+        coffer__report_add(work->report, COFFER_E_KEY_NEEDED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "encrypted values were compared with their checksums alone: no key was given");
+    offer_payloads(work);
     char from_copy[48] = "";
     if (work->opts->copy)
         snprintf(from_copy, sizeof from_copy, ", %" PRIu64 " of them from the copy", work->fetched);
-    coffer__report_add(work->report, COFFER_E_TRUNCATED, work->lost ? COFFER_WARNING : COFFER_NOTE,
+    coffer__report_add(work->report, COFFER_E_TRUNCATED, work->lost ? COFFER_ERROR : COFFER_NOTE,
                        COFFER_OFFSET_NONE, "samples kept: %" PRIu64 " of %" PRIu64 "%s", kept, work->samples,
                        from_copy);
+}
+
+/* Damage that only the copy of the header shows is undone first. */
+static coffer_status read_header(coffer__mldf_rescue *work, coffer_error *err)
+{
+    coffer_mldf *set = &work->set;
+    coffer_status status = coffer__mldf_read_header(&set->header, set->source, err);
+    if (!status)
+        status =
+            coffer__mldf_read_guard(&set->guard, &set->guard_state, set->source, &set->header, true, err);
+    if (status || set->guard_state != COFFER__MLDF_GUARD_DIFFERS)
+        return status;
+    if (memcmp(set->guard.head, set->header.bytes, sizeof set->guard.head) != 0) {
+        coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_NOTE, COFFER__MLDF_HEADER_AT,
+                           "the header is damaged; its copy is used");
+        set->header = coffer__mldf_load_header(set->guard.head + COFFER__MLDF_HEADER_AT);
+        memcpy(set->header.bytes, set->guard.head, sizeof set->guard.head);
+        work->header_restored = true;
+    }
+    return COFFER_OK;
+}
+
+static coffer_status fail_empty(const coffer__mldf_rescue *work, coffer_error *err)
+{
+    if (work->table_count == 0)
+        return coffer__fail(err, COFFER_E_TRUNCATED, work->set.file_size, "no sample of it can be saved");
+    return coffer__fail(err, COFFER_E_TRUNCATED, work->set.file_size,
+                        "no sample of it can be saved; %zu payloads are still in the file: 'coffer ls --what "
+                        "table' lists them, 'coffer get FILE @OFFSET' reads one",
+                        work->table_count);
 }
 
 static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_error *err)
 {
     coffer_status status;
     bool clean = false;
-    status = coffer__mldf_read_header(&work->set.header, work->set.source, err);
+    status = read_header(work, err);
     if (!status)
         status = load_fields(work, err);
     if (!status)
@@ -164,7 +233,13 @@ static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_
     if (clean)
         return coffer__rescue_write(path, work->opts->overwrite, work->set.source, work->opts->progress, NULL,
                                     NULL, err);
-    status = coffer__mldf_rescue_table(work, err);
+    status = coffer__mldf_recover(work, err);
+    if (!status)
+        status = coffer__mldf_rescue_table(work, err);
+    if (!status && work->set.guard.mark_count > 0 &&
+        coffer__mldf_read_marks(&work->marks, &work->mark_count, &work->set, NULL) != COFFER_OK)
+        coffer__report_add(work->report, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, COFFER_OFFSET_NONE,
+                           "the marks of an earlier repair are lost");
     if (!status)
         status = start(work, path, err);
     if (status)
@@ -177,7 +252,7 @@ static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_
     if (status)
         return status;
     if (work->samples > 0 && work->writer->sample == 0)
-        return coffer__fail(err, COFFER_E_TRUNCATED, work->set.file_size, "no sample of it can be saved");
+        return fail_empty(work, err);
     tell_end(work);
     coffer_mldf_writer *writer = work->writer;
     work->writer = NULL;
@@ -205,6 +280,10 @@ coffer_status coffer_mldf_repair(coffer_report *out, coffer_source *src, const c
     coffer_free(work->stored.data);
     coffer_free(work->scratch.data);
     coffer__mldf_release(&work->set);
+    coffer__mldf_recovered_free(&work->recovered);
+    coffer__free(work->row);
+    coffer__free(work->in_use);
+    coffer__free(work->marks);
     coffer__free(work->table);
     coffer__free(work->renamed);
     coffer__free(work);

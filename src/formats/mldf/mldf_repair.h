@@ -6,12 +6,27 @@
 #include "formats/mldf/analyze/mldf_survey.h"
 #include "formats/mldf/write/mldf_write.h"
 
+/* Rows [first, first + count) that recovery blocks have, at this place of `rows`. */
+typedef struct coffer__mldf_stretch {
+    uint64_t first, count, at;
+} coffer__mldf_stretch;
+
+typedef struct coffer__mldf_recovered {
+    coffer__mldf_spill rows;
+    coffer__mldf_stretch *stretches; /* by first sample */
+    size_t stretch_count, stretch_capacity;
+    coffer__mldf_allocation *entries;
+    size_t entry_count, entry_capacity;
+    uint64_t end; /* after the last sample */
+} coffer__mldf_recovered;
+
 typedef struct coffer__mldf_rescue {
     coffer_report *report;
     const coffer_mldf_repair_opts *opts;
     coffer_mldf set;  /* as much of it as is there; its samples are those whose rows are */
     uint64_t samples; /* that the header says */
     bool *renamed;    /* fields whose names could not stay */
+    bool header_restored;
     /* The allocation table, sorted by offset. */
     coffer__mldf_allocation *table;
     size_t table_count;
@@ -21,9 +36,23 @@ typedef struct coffer__mldf_rescue {
     coffer_mldf_writer *writer;
     coffer__mldf_surveyor surveyor;
     coffer__mldf_row_reader rows;
+    coffer__mldf_recovered recovered;
+    uint8_t *row;             /* the one at hand */
+    bool *in_use;             /* by entry of the table: a sample that was kept has this payload */
+    coffer__mldf_mark *marks; /* of an earlier repair */
+    size_t mark_count;
     coffer_bytes stored, scratch;
-    uint64_t lost, fetched; /* samples */
+    uint64_t lost, fetched;        /* samples */
+    uint64_t restored, unverified; /* rows that came from recovery blocks; rows that nothing vouches for */
+    uint64_t values_lost;
 } coffer__mldf_rescue;
+
+/* Finds the recovery blocks (mldf_recover.c). */
+coffer_status coffer__mldf_recover(coffer__mldf_rescue *work, coffer_error *err);
+/* The row of a sample as a recovery block has it; *found is false when no block does. */
+coffer_status coffer__mldf_recovered_row(bool *found, uint8_t *row, const coffer__mldf_rescue *work,
+                                         uint64_t sample, coffer_error *err);
+void coffer__mldf_recovered_free(coffer__mldf_recovered *recovered);
 
 /* Reads the allocation table, in whatever state it is. */
 coffer_status coffer__mldf_rescue_table(coffer__mldf_rescue *work, coffer_error *err);

@@ -7,6 +7,7 @@
 #include "formats/mldf/mldf_repair.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define ENTRIES_AT_ONCE 256
@@ -45,13 +46,46 @@ static coffer_status check_sum(coffer__mldf_rescue *work, coffer_error *err)
     const coffer__mldf_header *header = &set->header;
     uint32_t crc = 0;
     coffer_status status;
-    if (!work->table_in_order || !(header->flags & COFFER_MLDF_CHECKSUMMED) ||
-        header->samples != work->samples)
+    if (!work->table_in_order || !coffer__mldf_has_sums(set) || header->samples != work->samples)
         return COFFER_OK;
     status = coffer__mldf_sum_tables(&crc, set, err);
     if (status)
         return coffer__is_about_file(status) ? COFFER_OK : status;
     return coffer__mldf_table_sum_agrees(&work->table_sure, set, crc, err);
+}
+
+static bool is_recovered(const coffer__mldf_recovered *recovered, const coffer__mldf_allocation *entry)
+{
+    return recovered->entry_count > 0 && bsearch(entry, recovered->entries, recovered->entry_count,
+                                                 sizeof *recovered->entries, by_place) != NULL;
+}
+
+/* Entries of recovery blocks are as they were written: they replace those of a damaged table. */
+static coffer_status merge_recovered(coffer__mldf_rescue *work, coffer_error *err)
+{
+    coffer__mldf_recovered *recovered = &work->recovered;
+    size_t kept = 0;
+    if (recovered->entry_count == 0)
+        return COFFER_OK;
+    qsort(recovered->entries, recovered->entry_count, sizeof *recovered->entries, by_place);
+    for (size_t i = 0; i < work->table_count; i++) {
+        if (!is_recovered(recovered, &work->table[i]))
+            work->table[kept++] = work->table[i];
+    }
+    coffer__mldf_allocation *all = coffer__alloc_array(kept + recovered->entry_count, sizeof *work->table);
+    if (!all)
+        return coffer__fail_no_memory(err, (kept + recovered->entry_count) * sizeof *all);
+    if (kept > 0)
+        memcpy(all, work->table, kept * sizeof *all);
+    work->table_count = kept;
+    for (size_t i = 0; i < recovered->entry_count; i++) {
+        const coffer__mldf_allocation *entry = &recovered->entries[i];
+        if (coffer__range_fits(entry->offset, entry->size, work->set.file_size))
+            all[work->table_count++] = *entry;
+    }
+    coffer__free(work->table);
+    work->table = all;
+    return COFFER_OK;
 }
 
 coffer_status coffer__mldf_rescue_table(coffer__mldf_rescue *work, coffer_error *err)
@@ -79,8 +113,15 @@ coffer_status coffer__mldf_rescue_table(coffer__mldf_rescue *work, coffer_error 
         if (!status)
             take_entries(work, scratch, part);
     }
+    if (!status)
+        status = check_sum(work, err);
+    if (!status && !work->table_sure)
+        status = merge_recovered(work, err);
+    if (status)
+        return status;
     qsort(work->table, work->table_count, sizeof *work->table, by_place);
-    return status ? status : check_sum(work, err);
+    work->in_use = coffer__calloc(work->table_count, sizeof *work->in_use);
+    return work->in_use ? COFFER_OK : coffer__fail_no_memory(err, work->table_count);
 }
 
 static const coffer__mldf_allocation *find(const coffer__mldf_rescue *work, uint64_t offset, uint32_t size)
@@ -118,12 +159,13 @@ static coffer_status read_payload(coffer__mldf_rescue *work, const coffer_mldf_e
     return status;
 }
 
-/* Leaves the payload of a value that is whole in work->stored. */
-static coffer_status judge_value(coffer__mldf_rescue *work, uint64_t sample, size_t field,
+/* Leaves the payload of a value that is whole in work->stored. *sure becomes false when the file has
+ * checksums and none says that these are its bytes. */
+static coffer_status judge_value(bool *sure, coffer__mldf_rescue *work, uint64_t sample, size_t field,
                                  const coffer_mldf_entry *entry, coffer_error *err)
 {
     const coffer_mldf *set = &work->set;
-    bool checksummed = (set->header.flags & COFFER_MLDF_CHECKSUMMED) != 0;
+    bool checksummed = coffer__mldf_has_sums(set);
     coffer__mldf_survey survey = { .set = set, .decode = true };
     const coffer__mldf_allocation *found = NULL;
     coffer_status status;
@@ -142,6 +184,9 @@ static coffer_status judge_value(coffer__mldf_rescue *work, uint64_t sample, siz
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, entry->offset,
                             "the CRC-32 of its %lu bytes at %" PRIu64 " is not that of the allocation table",
                             (unsigned long)entry->size, entry->offset);
+    if (found)
+        work->in_use[found - work->table] = true;
+    *sure = *sure && (found || !checksummed || entry->size == 0);
     return COFFER_OK;
 }
 
@@ -179,9 +224,10 @@ static coffer_status fetch_value(coffer__mldf_rescue *work, const uint8_t *row, 
     return COFFER_OK;
 }
 
-static coffer_status put(coffer__mldf_rescue *work, uint64_t sample, size_t field, coffer_error *err)
+static coffer_status put(coffer__mldf_rescue *work, const uint8_t *id, uint64_t sample, size_t field,
+                         coffer_error *err)
 {
-    coffer__mldf_stored stored = { work->stored.data, work->stored.size, sample, field };
+    coffer__mldf_stored stored = { work->stored.data, work->stored.size, sample, field, id };
     return coffer__mldf_put_stored(work->writer, &stored, field, &work->scratch, err);
 }
 
@@ -228,7 +274,7 @@ static coffer_status fetch_sample(bool *done, coffer__mldf_rescue *work, const u
             coffer_mldf_writer_cancel_sample(work->writer);
             goto out;
         }
-        status = put(work, sample, i, err);
+        status = put(work, copy->guard.id, sample, i, err);
         if (status)
             goto out;
     }
@@ -240,42 +286,60 @@ out:
 
 /* ---- One sample ---- */
 
-static void tell(coffer__mldf_rescue *work, const coffer_error *why, uint64_t sample, const char *field,
-                 const char *what)
+/* A sample on its way into the new file. */
+typedef struct candidate {
+    const uint8_t *row;
+    uint64_t sample;
+    bool sure;    /* row and payloads are as they were written, or the file cannot tell */
+    size_t wrong; /* the first field that is damaged, or SIZE_MAX */
+    coffer_error why;
+} candidate;
+
+static void tell(coffer__mldf_rescue *work, const candidate *one, coffer_severity severity, const char *what)
 {
-    coffer__report_add(work->report, why->status, COFFER_WARNING, why->offset,
-                       "sample %" PRIu64 ", field %s: %s; %s", sample, field, why->text, what);
+    coffer__report_add(work->report, one->why.status, severity, one->why.offset,
+                       "sample %" PRIu64 ", field %s: %s; %s", one->sample,
+                       work->set.schema.fields[one->wrong].name, one->why.text, what);
 }
 
-/* Puts what is whole into the current sample; *wrong is the first field that is not, or SIZE_MAX. */
-static coffer_status put_whole(size_t *wrong, coffer_error *why, coffer__mldf_rescue *work,
-                               const uint8_t *row, uint64_t sample, coffer_error *err)
+static coffer_status judge_entry(candidate *one, coffer__mldf_rescue *work, size_t index,
+                                 const coffer_mldf_entry *entry, coffer_error *err)
+{
+    const coffer_mldf_field *field = &work->set.schema.fields[index];
+    if (entry->present)
+        return judge_value(&one->sure, work, one->sample, index, entry, err);
+    /* In a row that is not damaged, a program left it out on purpose. */
+    if (one->sure || !coffer__mldf_requires_value(&work->set, field))
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+                        "no value, although the field is not optional");
+}
+
+/* Puts what is intact into the current sample. */
+static coffer_status put_whole(candidate *one, coffer__mldf_rescue *work, coffer_error *err)
 {
     const coffer__mldf_schema *schema = &work->set.schema;
-    *wrong = SIZE_MAX;
-    put_row(work, row);
+    one->wrong = SIZE_MAX;
+    put_row(work, one->row);
     for (size_t i = 0; i < schema->count; i++) {
         const coffer_mldf_field *field = &schema->fields[i];
+        coffer_error found = COFFER_ERROR_INIT;
         coffer_mldf_entry entry;
-        coffer_status status;
         if (!coffer__mldf_has_payload(field->kind))
             continue;
-        coffer__mldf_load_entry(&entry, field->kind, row + field->row_offset);
-        if (!entry.present)
-            continue;
-        coffer_error found = COFFER_ERROR_INIT;
-        status = judge_value(work, sample, i, &entry, &found);
+        coffer__mldf_load_entry(&entry, field->kind, one->row + field->row_offset);
+        coffer_status status = judge_entry(one, work, i, &entry, &found);
         if (!status) {
-            status = put(work, sample, i, err);
+            status = entry.present ? put(work, work->set.guard.id, one->sample, i, err) : COFFER_OK;
             if (status)
                 return status;
             continue;
         }
-        if (!coffer__is_about_file(status))
+        if (!coffer__is_about_file(status) && status != COFFER_E_MISSING)
             return coffer__fail_copy(err, &found);
-        if (*wrong == SIZE_MAX) {
-            *wrong = i;
-            *why = found;
+        if (one->wrong == SIZE_MAX) {
+            one->wrong = i;
+            one->why = found;
         }
         if (!work->keeps_numbers)
             return COFFER_OK;
@@ -284,81 +348,169 @@ static coffer_status put_whole(size_t *wrong, coffer_error *why, coffer__mldf_re
     return COFFER_OK;
 }
 
-static coffer_status rescue_sample(coffer__mldf_rescue *work, uint64_t sample, coffer_error *err)
+static coffer_status mark(coffer__mldf_rescue *work, size_t field, coffer_mldf_mark_kind kind,
+                          coffer_error *err)
 {
-    const uint8_t *row = NULL;
-    coffer_error why = COFFER_ERROR_INIT;
-    size_t wrong = SIZE_MAX;
+    coffer__mldf_mark made = { work->writer->sample, 1,
+                               (uint16_t)(field == SIZE_MAX ? COFFER__MLDF_MARK_ROW : field),
+                               (uint16_t)kind };
+    return coffer__mldf_add_mark(work->writer, &made, err);
+}
+
+static coffer_status end_whole(coffer__mldf_rescue *work, const candidate *one, coffer_error *err)
+{
+    coffer_status status =
+        coffer__mldf_carry_marks(work->writer, work->marks, work->mark_count, one->sample, NULL, err);
+    if (!status && !one->sure) {
+        work->unverified++;
+        status = mark(work, SIZE_MAX, COFFER_MLDF_MARK_UNVERIFIED, err);
+    }
+    return status ? status : coffer__mldf_end_row(work->writer, err);
+}
+
+/* A sample with a damaged value: from the copy, without the value, or not at all. */
+static coffer_status end_damaged(coffer__mldf_rescue *work, candidate *one, coffer_error *err)
+{
     bool fetched = false;
-    coffer_status status = coffer__mldf_row_of(&row, &work->rows, sample, err);
-    if (!status)
-        status = put_whole(&wrong, &why, work, row, sample, err);
-    if (status)
-        return status;
-    if (wrong == SIZE_MAX)
-        return coffer__mldf_end_row(work->writer, err);
-    const char *name = work->set.schema.fields[wrong].name;
+    coffer_status status = COFFER_OK;
     if (work->opts->copy) {
         coffer_mldf_writer_cancel_sample(work->writer);
-        status = fetch_sample(&fetched, work, row, sample, err);
-        if (status)
-            return status;
-        if (!fetched && work->keeps_numbers)
-            status = put_whole(&wrong, &why, work, row, sample, err);
-        if (status)
-            return status;
+        status = fetch_sample(&fetched, work, one->row, one->sample, err);
+        if (!status && !fetched && work->keeps_numbers)
+            status = put_whole(one, work, err);
     }
-    tell(work, &why, sample, name,
+    if (status)
+        return status;
+    tell(work, one, fetched ? COFFER_NOTE : COFFER_ERROR,
          fetched               ? "taken from the copy"
          : work->keeps_numbers ? "the value is lost"
                                : "the sample is lost");
     work->fetched += fetched;
-    work->lost += !fetched;
-    if (fetched || work->keeps_numbers)
+    work->values_lost += !fetched && work->keeps_numbers;
+    work->lost += !fetched && !work->keeps_numbers;
+    if (fetched)
         return coffer__mldf_end_row(work->writer, err);
+    if (work->keeps_numbers) {
+        status = mark(work, one->wrong, COFFER_MLDF_MARK_LOST, err);
+        return status ? status : end_whole(work, one, err);
+    }
     coffer_mldf_writer_cancel_sample(work->writer);
     return COFFER_OK;
 }
 
-/* Rows that the file does not have any more. */
-static coffer_status rescue_lost_rows(coffer__mldf_rescue *work, coffer_error *err)
+/* A copy that agrees vouches for a sample that nothing else does. */
+static coffer_status end_unsure(coffer__mldf_rescue *work, candidate *one, coffer_error *err)
+{
+    bool fetched = false;
+    coffer_mldf_writer_cancel_sample(work->writer);
+    coffer_status status = fetch_sample(&fetched, work, one->row, one->sample, err);
+    if (!status && !fetched)
+        status = put_whole(one, work, err);
+    if (status)
+        return status;
+    work->fetched += fetched;
+    return fetched ? coffer__mldf_end_row(work->writer, err) : end_whole(work, one, err);
+}
+
+/* The row of a sample: from a recovery block, or, as far as the file has it, from the rows. */
+static coffer_status find_row(candidate *one, coffer__mldf_rescue *work, coffer_error *err)
+{
+    const coffer_mldf *set = &work->set;
+    const uint8_t *stored = NULL;
+    bool found = false;
+    coffer_status status = COFFER_OK;
+    if (one->sample < set->header.samples)
+        status = coffer__mldf_row_of(&stored, &work->rows, one->sample, err);
+    one->sure = work->table_sure || !coffer__mldf_has_sums(set);
+    one->row = stored;
+    if (status || work->table_sure)
+        return status;
+    status = coffer__mldf_recovered_row(&found, work->row, work, one->sample, err);
+    if (status || !found)
+        return status;
+    work->restored += !stored || memcmp(stored, work->row, set->schema.row_size) != 0;
+    one->row = work->row;
+    one->sure = true;
+    return COFFER_OK;
+}
+
+static coffer_status rescue_sample(bool *missing, coffer__mldf_rescue *work, uint64_t sample,
+                                   coffer_error *err)
+{
+    candidate one = { .sample = sample, .why = COFFER_ERROR_INIT };
+    coffer_status status = find_row(&one, work, err);
+    *missing = !one.row;
+    if (!status && one.row)
+        status = put_whole(&one, work, err);
+    if (status || !one.row)
+        return status;
+    if (one.wrong != SIZE_MAX)
+        return end_damaged(work, &one, err);
+    return one.sure || !work->opts->copy ? end_whole(work, &one, err) : end_unsure(work, &one, err);
+}
+
+/* ---- Rows that the file does not have any more ---- */
+
+typedef struct lost_rows {
+    uint64_t first, count, fetched;
+} lost_rows;
+
+static coffer_status fetch_row(lost_rows *lost, coffer__mldf_rescue *work, uint64_t sample, coffer_error *err)
 {
     const coffer_mldf *copy = work->opts->copy;
-    uint64_t first = work->set.header.samples, missing = work->samples - first, found = 0;
+    bool fetched = false;
     coffer_status status = COFFER_OK;
-    if (missing == 0)
-        return COFFER_OK;
-    if (!copy || copy->header.samples != work->samples) {
-        work->lost += missing;
-        coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, work->set.file_size,
-                           "the rows of %" PRIu64 " samples from %" PRIu64 " on are lost", missing, first);
-        return COFFER_OK;
-    }
-    for (uint64_t i = first; i < work->samples && !status; i++) {
-        bool fetched = false;
-        status = fetch_sample(&fetched, work, NULL, i, err);
-        if (status)
-            return status;
-        found += fetched;
-        if (fetched)
-            status = coffer__mldf_end_row(work->writer, err);
-    }
-    work->fetched += found;
-    work->lost += missing - found;
-    coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, work->set.file_size,
-                       "the rows of %" PRIu64 " samples from %" PRIu64
-                       " on are lost; taken from the copy: %" PRIu64,
-                       missing, first, found);
-    return status;
+    if (lost->count++ == 0)
+        lost->first = sample;
+    if (copy && copy->header.samples == work->samples)
+        status = fetch_sample(&fetched, work, NULL, sample, err);
+    if (status || !fetched)
+        return status;
+    lost->fetched++;
+    return coffer__mldf_end_row(work->writer, err);
+}
+
+static void tell_lost_rows(coffer__mldf_rescue *work, const lost_rows *lost)
+{
+    uint64_t gone = lost->count - lost->fetched;
+    char from_copy[48] = "";
+    if (lost->count == 0)
+        return;
+    if (work->opts->copy)
+        snprintf(from_copy, sizeof from_copy, "; taken from the copy: %" PRIu64, lost->fetched);
+    coffer__report_add(work->report, COFFER_E_TRUNCATED, gone ? COFFER_ERROR : COFFER_NOTE,
+                       work->set.file_size, "the rows of %" PRIu64 " samples from %" PRIu64 " on are lost%s",
+                       lost->count, lost->first, from_copy);
+    work->fetched += lost->fetched;
+    work->lost += gone;
 }
 
 coffer_status coffer__mldf_rescue_samples(coffer__mldf_rescue *work, coffer_error *err)
 {
+    const coffer_mldf *copy = work->opts->copy;
+    uint64_t end = work->set.header.samples;
+    lost_rows lost = { 0 };
     coffer_status status = coffer__mldf_row_reader_init(&work->rows, &work->set, err);
-    for (uint64_t i = 0; i < work->set.header.samples && !status; i++) {
-        status = rescue_sample(work, i, err);
+    work->row = coffer__malloc(work->set.schema.row_size);
+    if (!status && !work->row)
+        status = coffer__fail_no_memory(err, work->set.schema.row_size);
+    if (work->recovered.end > end)
+        end = work->recovered.end;
+    /* The number in a damaged header is no reason to count up to it. */
+    if (copy && copy->header.samples == work->samples)
+        end = work->samples;
+    for (uint64_t i = 0; i < end && !status; i++) {
+        bool missing = false;
+        status = rescue_sample(&missing, work, i, err);
+        if (!status && missing)
+            status = fetch_row(&lost, work, i, err);
         if (!status && (i + 1) % STEP == 0)
             status = coffer__progress_step(work->opts->progress, i + 1, work->samples, err);
     }
-    return status ? status : rescue_lost_rows(work, err);
+    if (end < work->samples) {
+        lost.first = lost.count ? lost.first : end;
+        lost.count += work->samples - end;
+    }
+    tell_lost_rows(work, &lost);
+    return status;
 }

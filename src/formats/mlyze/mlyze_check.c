@@ -15,10 +15,14 @@ static bool is_zero(const uint8_t *bytes, size_t len)
     return any == 0;
 }
 
-/* Later versions may use what version 1 leaves zero. */
+/* Later versions may use what version 1 leaves zero, and other programs may keep something there. */
 static void check_reserved(coffer_report *report, const coffer__mlyze_header *header)
 {
-    coffer_severity severity = header->version == COFFER__MLYZE_VERSION ? COFFER_ERROR : COFFER_NOTE;
+    coffer_severity severity = header->version == COFFER__MLYZE_VERSION ? COFFER_WARNING : COFFER_NOTE;
+    if (header->version > COFFER__MLYZE_VERSION)
+        coffer__report_add(report, COFFER_E_UNSUPPORTED_VERSION, COFFER_NOTE, COFFER__MLYZE_VERSION_AT,
+                           "version %" PRIu32 " is newer than %d: what it adds is not checked",
+                           header->version, COFFER__MLYZE_VERSION);
     if (header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN)
         coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, severity, COFFER__MLYZE_FLAGS_AT,
                            "flags %" PRIx32 ": %" PRIx32 " is unknown", header->flags,
@@ -29,7 +33,7 @@ static void check_reserved(coffer_report *report, const coffer__mlyze_header *he
                            "bytes %d to %d of the header are not all zero", COFFER__MLYZE_RESERVED_AT,
                            COFFER__MLYZE_HEADER_SIZE - 1);
     if (!coffer__mlyze_has_sums(header) && !is_zero(header->bytes + COFFER__MLYZE_METADATA_CRC_AT, 8))
-        coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, COFFER__MLYZE_METADATA_CRC_AT,
+        coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, COFFER__MLYZE_METADATA_CRC_AT,
                            "the header has checksums, but its flags say that it has none");
 }
 
@@ -60,6 +64,14 @@ static coffer_status check_metadata(coffer__mlyze_checker *check, coffer_error *
     if (status)
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->understood = true;
+    coffer__mlyze_settle_order(&trace->metadata, trace->header.flags, COFFER_MLYZE_ORDER_AUTO, check->report);
+    if (!trace->metadata.order_is_known)
+        coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, COFFER__MLYZE_HEADER_SIZE,
+                           "the order of frames is not known: outermost first, unless Coffer 0.1 wrote this "
+                           "plain trace (then use --stack-order innermost-first)");
+    coffer__mlyze_losses losses = { 0 };
+    coffer__mlyze_losses_read(&losses, coffer__json_root(trace->metadata.json));
+    coffer__mlyze_losses_report(check->report, &losses);
     check_keys(check);
     coffer__mlyze_check_stacks(check);
     return COFFER_OK;

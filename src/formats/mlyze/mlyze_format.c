@@ -17,6 +17,7 @@ const coffer_format coffer__mlyze_format = {
     .title = "memory-allocation trace",
     .magic = (const uint8_t *)COFFER__MLYZE_MAGIC,
     .magic_len = COFFER__MLYZE_MAGIC_SIZE,
+    .version = { COFFER__MLYZE_VERSION_AT, 4, false, 0, COFFER__MLYZE_VERSION },
     .lists = lists,
     .part_suffixes = part_suffixes,
     .probe = probe,

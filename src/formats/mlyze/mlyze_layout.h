@@ -7,21 +7,25 @@
  *   16  u32      metadata length               3  MARKER  varint name
  *   20  u32      flags                         >= 4       varint length and that many bytes:
  *   24  u32      CRC-32 of the metadata        4  OBJECT     u64 address, varint type name
- *   28  u32      CRC-32 of bytes 0 to 27       5  REFERENCE  u64 from, u64 to, varint edge name
+ *   28  u32      CRC-32 of the other bytes     5  REFERENCE  u64 from, u64 to, varint edge name
  *   32  u64      event count, 0 = not known    6  SNAPSHOT   u8 0 begin 1 end, varint snapshot
  *   40  u64      length of the event area,     7  THREAD     u16 thread, varint name
  *                0 = to the end of the file    8  RSS        varint bytes
  *   48  zeros
  *   then the metadata (JSON, may end with spaces), then the event area: events, or blocks of them
  *
- *   block, 24 bytes and the LZ4 block          index NAME.mlyze.idx, 24 bytes and the entries of 48
+ *   block, 24 bytes and the LZ4 block          index NAME.mlyze.idx, 24 bytes and the entries of 56
  *   0   u32  raw size, at most 65536           0   4 bytes  "MIDX"
- *   4   u32  stored size; = raw: as it is      4   u32  version, 1
+ *   4   u32  stored size; = raw: as it is      4   u32  version, 2
  *   8   u32  event count                       8   u64  size of the trace
- *   12  u32  CRC-32 of the stored bytes        16  u32  CRC-32 of the trace's header
+ *   12  u32  CRC-32 of the other bytes         16  u32  CRC-32 of the trace's header
  *   16  u64  time before its first event       20  u32  entry count
  *                                              entry: u64 offset of the block, first event, time, live bytes,
- *                                              live allocations, high-water bytes inside the block
+ *                                              live allocations, high-water bytes and most allocations inside
+ * the block
+ *
+ * Without flag 16, as version 0.1 wrote them, the CRC-32 of the header covers its bytes 0 to 27 and that of a
+ * block its stored bytes.
  */
 #ifndef COFFER_FORMATS_MLYZE_LAYOUT_H
 #define COFFER_FORMATS_MLYZE_LAYOUT_H
@@ -44,9 +48,27 @@ enum {
     COFFER__MLYZE_FLAG_BLOCKS = 1,
     COFFER__MLYZE_FLAG_CHECKSUMS = 2,
     COFFER__MLYZE_FLAG_EXTENSIONS = 4,
-    COFFER__MLYZE_FLAG_COMPLETE = 8, /* the metadata is */
-    COFFER__MLYZE_FLAGS_KNOWN = 15
+    COFFER__MLYZE_FLAG_COMPLETE = 8,   /* the metadata is */
+    COFFER__MLYZE_FLAG_FULL_SUMS = 16, /* checksums cover the whole header and the headers of blocks */
+    COFFER__MLYZE_FLAG_WAS_BARE = 32,  /* made from a plain trace without a checksum */
+    COFFER__MLYZE_FLAGS_KNOWN = 63
 };
+
+/* A plain trace has its checksum at the end of the JSON: the CRC-32 of the whole file with zeros for these
+ * digits. */
+#define COFFER__MLYZE_PLAIN_SUM "\"coffer_checksum\":\"crc32\",\"coffer_crc32\":\"00000000\"}"
+#define COFFER__MLYZE_PLAIN_SUM_LENGTH (sizeof COFFER__MLYZE_PLAIN_SUM - 1)
+#define COFFER__MLYZE_PLAIN_SUM_DIGITS 8
+#define COFFER__MLYZE_PLAIN_SUM_FROM_END 10 /* the digits, from the end of the JSON */
+#define COFFER__MLYZE_PLAIN_SUM_KIND_KEY "coffer_checksum"
+#define COFFER__MLYZE_PLAIN_SUM_KEY "coffer_crc32"
+
+/* Records losses of an earlier repair. */
+#define COFFER__MLYZE_REPAIRED_KEY "repaired"
+
+#define COFFER__MLYZE_ORDER_KEY "stack_order"
+#define COFFER__MLYZE_OUTERMOST_FIRST "outermost-first"
+#define COFFER__MLYZE_INNERMOST_FIRST "innermost-first"
 
 #define COFFER__MLYZE_BLOCK_HEADER 24
 #define COFFER__MLYZE_BLOCK_RAW_MAX 65536
@@ -57,17 +79,18 @@ enum {
 
 #define COFFER__MLYZE_INDEX_SUFFIX ".idx" /* appended to the name of the trace */
 #define COFFER__MLYZE_INDEX_MAGIC "MIDX"
-#define COFFER__MLYZE_INDEX_VERSION 1
+#define COFFER__MLYZE_INDEX_VERSION 2
 #define COFFER__MLYZE_INDEX_HEADER 24
 #define COFFER__MLYZE_INDEX_VERSION_AT 4
 #define COFFER__MLYZE_INDEX_SIZE_AT 8
 #define COFFER__MLYZE_INDEX_CRC_AT 16
 #define COFFER__MLYZE_INDEX_COUNT_AT 20
-#define COFFER__MLYZE_INDEX_ENTRY 48
+#define COFFER__MLYZE_INDEX_ENTRY 56
 #define COFFER__MLYZE_ENTRY_EVENT_AT 8
 #define COFFER__MLYZE_ENTRY_TIME_AT 16
 #define COFFER__MLYZE_ENTRY_BYTES_AT 24
 #define COFFER__MLYZE_ENTRY_ALLOCS_AT 32
 #define COFFER__MLYZE_ENTRY_HIGH_AT 40
+#define COFFER__MLYZE_ENTRY_MOST_AT 48
 
 #endif

@@ -21,6 +21,8 @@ typedef struct coffer__mlyze_header {
 
 /* Reads and checks the 256 bytes except the checksum. After success the metadata is inside the file. */
 coffer_status coffer__mlyze_read_header(coffer__mlyze_header *out, coffer_source *src, coffer_error *err);
+/* The checksum of a header under its flags. */
+uint32_t coffer__mlyze_header_sum(const uint8_t header[COFFER__MLYZE_HEADER_SIZE], uint32_t flags);
 /* COFFER_OK also without checksums. */
 coffer_status coffer__mlyze_check_header_sum(const coffer__mlyze_header *header, coffer_error *err);
 coffer_status coffer__mlyze_check_metadata_sum(const coffer__mlyze_header *header, const char *text,
@@ -28,6 +30,11 @@ coffer_status coffer__mlyze_check_metadata_sum(const coffer__mlyze_header *heade
 /* Reads the header->metadata_len bytes of the metadata unchanged; coffer__free(). */
 coffer_status coffer__mlyze_read_metadata(char **out, coffer_source *src, const coffer__mlyze_header *header,
                                           const coffer_limits *limits, coffer_error *err);
+
+/* The checksum at the end of the JSON of a plain trace; false without one. len : without spaces after it. */
+bool coffer__mlyze_find_plain_sum(uint32_t *out, const char *text, size_t len);
+/* Compares a trace without checksums in its header with that checksum, if it has one. */
+coffer_status coffer__mlyze_verify_plain(const coffer_mlyze *trace, coffer_error *err);
 
 static inline bool coffer__mlyze_has_blocks(const coffer__mlyze_header *header)
 {
@@ -37,6 +44,11 @@ static inline bool coffer__mlyze_has_blocks(const coffer__mlyze_header *header)
 static inline bool coffer__mlyze_has_sums(const coffer__mlyze_header *header)
 {
     return header->flags & COFFER__MLYZE_FLAG_CHECKSUMS;
+}
+
+static inline bool coffer__mlyze_has_full_sums(const coffer__mlyze_header *header)
+{
+    return header->flags & COFFER__MLYZE_FLAG_FULL_SUMS;
 }
 
 static inline bool coffer__mlyze_has_extensions(const coffer__mlyze_header *header)
@@ -66,6 +78,26 @@ char *coffer__mlyze_index_path(const coffer_source *src);
 /* Opens a trace with the index PATH.idx of its file. */
 coffer_status coffer__mlyze_open_beside_index(coffer_mlyze **out, coffer_source *src,
                                               const coffer_limits *limits, coffer_error *err);
+
+/* ---- Losses of repairs, in the key "repaired" of the metadata ---- */
+
+typedef struct coffer__mlyze_losses {
+    uint64_t blocks, events, bytes; /* lost; events as far as headers count them */
+    uint64_t unverified_events;     /* of a truncated block */
+    bool header, metadata, file;    /* kept, but no checksum vouches for it */
+    bool lost_metadata, interrupted;
+} coffer__mlyze_losses;
+
+/* As a member of the metadata with a comma after it; "" without losses. */
+#define COFFER__MLYZE_LOSSES_TEXT 400
+const char *coffer__mlyze_losses_member(char out[COFFER__MLYZE_LOSSES_TEXT],
+                                        const coffer__mlyze_losses *losses);
+/* Adds what the metadata of a trace says to *out. root : may be NULL. */
+void coffer__mlyze_losses_read(coffer__mlyze_losses *out, const coffer__json_value *root);
+/* The text without its "repaired", which is its first member if Coffer wrote it; len is updated. */
+void coffer__mlyze_losses_cut(char *text, size_t *len);
+/* A finding for each kind of loss. */
+void coffer__mlyze_losses_report(coffer_report *report, const coffer__mlyze_losses *losses);
 
 /* The functions of the format table. */
 coffer_status coffer__mlyze_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,

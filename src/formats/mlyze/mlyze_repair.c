@@ -10,6 +10,7 @@
 #include "formats/rescue.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char empty_metadata[] = "{\"stack_traces\":{},\"files\":{},\"functions\":{}}";
@@ -27,6 +28,10 @@ typedef struct rescue {
     uint64_t plain_len;           /* bytes of whole events in a plain trace */
     uint64_t event_count;
     bool extensions;
+    coffer__mlyze_losses losses;
+    bool innermost_first; /* only the flags of version 0.1 say it */
+    bool has_plain_sum;   /* the metadata has a checksum of the file */
+    uint32_t plain_crc;   /* of the events of a plain trace that are kept */
 } rescue;
 
 static void note_change(rescue *work, coffer_status code, uint64_t offset, const char *text)
@@ -55,15 +60,25 @@ static void read_fields(coffer__mlyze_header *header)
     header->event_length = coffer__load_u64(bytes + COFFER__MLYZE_EVENT_LENGTH_AT);
 }
 
-static void check_reserved(rescue *work)
+/* The checksum tells which bit was flipped, if it was one. */
+static bool correct_bit(rescue *work)
 {
-    const uint8_t *bytes = work->trace.header.bytes;
-    for (size_t i = COFFER__MLYZE_RESERVED_AT; i < COFFER__MLYZE_HEADER_SIZE; i++) {
-        if (bytes[i]) {
-            note_change(work, COFFER_E_RESERVED_NOT_ZERO, i, "reserved bytes of the header are now zero");
-            return;
+    coffer__mlyze_header *header = &work->trace.header;
+    for (size_t i = 0; i < 8 * sizeof header->bytes; i++) {
+        uint8_t bit = (uint8_t)(1u << i % 8);
+        header->bytes[i / 8] ^= bit;
+        read_fields(header);
+        if (coffer__mlyze_has_sums(header) && !coffer__mlyze_check_header_sum(header, NULL)) {
+            work->changed = true;
+            coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_WARNING, i / 8,
+                               "one bit of byte %zu of the header was flipped; its checksum restores it",
+                               i / 8);
+            return true;
         }
+        header->bytes[i / 8] ^= bit;
     }
+    read_fields(header);
+    return false;
 }
 
 static coffer_status load_header(rescue *work, coffer_error *err)
@@ -78,17 +93,20 @@ static coffer_status load_header(rescue *work, coffer_error *err)
     if (have < sizeof header->bytes)
         note_change(work, COFFER_E_TRUNCATED, size, "the file ends in its header: nothing follows it");
     read_fields(header);
-    if (coffer__mlyze_check_header_sum(header, &found) != COFFER_OK)
+    if (coffer__mlyze_check_header_sum(header, &found) != COFFER_OK && !correct_bit(work)) {
         note_change(work, found.status, found.offset, found.text);
+        work->losses.header = true;
+        header->flags |= coffer__mlyze_has_full_sums(header) ? COFFER__MLYZE_FLAG_CHECKSUMS : 0;
+    }
     if (header->version == 0) {
         note_change(work, COFFER_E_UNSUPPORTED_VERSION, COFFER__MLYZE_VERSION_AT, "version 0 is now 1");
         header->version = COFFER__MLYZE_VERSION;
+        coffer__store_u32(header->bytes + COFFER__MLYZE_VERSION_AT, header->version);
     }
-    if (header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN) {
+    if (header->version == COFFER__MLYZE_VERSION && header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN) {
         note_change(work, COFFER_E_BAD_VALUE, COFFER__MLYZE_FLAGS_AT, "unknown flags were dropped");
         header->flags &= COFFER__MLYZE_FLAGS_KNOWN;
     }
-    check_reserved(work);
     return COFFER_OK;
 }
 
@@ -130,15 +148,24 @@ static coffer_status parse(rescue *work, size_t len, coffer_error *err)
         return coffer__fail_no_memory(err, len + 1);
     memcpy(text, work->metadata, len);
     coffer_status status = coffer__mlyze_metadata_load(&parsed, text, len, &work->limits, NULL, err);
-    if (!status)
-        coffer__mlyze_metadata_free(&parsed);
-    return status;
+    if (status)
+        return status;
+    coffer__mlyze_settle_order(&parsed, work->trace.header.flags, COFFER_MLYZE_ORDER_AUTO, NULL);
+    work->innermost_first = parsed.order == COFFER_MLYZE_ORDER_INNERMOST_FIRST &&
+                            !coffer__json_find(coffer__json_root(parsed.json), COFFER__MLYZE_ORDER_KEY);
+    work->has_plain_sum =
+        coffer__json_find(coffer__json_root(parsed.json), COFFER__MLYZE_PLAIN_SUM_KIND_KEY) ||
+        coffer__json_find(coffer__json_root(parsed.json), COFFER__MLYZE_PLAIN_SUM_KEY);
+    coffer__mlyze_losses_read(&work->losses, coffer__json_root(parsed.json));
+    coffer__mlyze_metadata_free(&parsed);
+    return COFFER_OK;
 }
 
 static coffer_status use_empty(rescue *work, coffer_error *err)
 {
     note_change(work, COFFER_E_BAD_JSON, COFFER__MLYZE_HEADER_SIZE,
                 "the metadata is lost: the tables of stacks, files and functions are empty now");
+    work->losses.lost_metadata = true;
     coffer__free(work->metadata);
     work->metadata_len = sizeof empty_metadata - 1;
     work->metadata = coffer__strdup(empty_metadata);
@@ -164,8 +191,10 @@ static coffer_status check_length(rescue *work, coffer_error *err)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER__MLYZE_HEADER_SIZE,
                             "metadata of %" PRIu32 " bytes, the limit is %" PRIu64, header->metadata_len,
                             work->limits.json_bytes);
-    if (coffer__mlyze_check_metadata_sum(header, work->metadata, &found) != COFFER_OK)
+    if (coffer__mlyze_check_metadata_sum(header, work->metadata, &found) != COFFER_OK) {
         note_change(work, found.status, found.offset, found.text);
+        work->losses.metadata = true;
+    }
     return COFFER_OK;
 }
 
@@ -238,6 +267,7 @@ static void place_area(rescue *work)
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, trace->area_end,
                            "the events should end at %" PRIu64 ", file has %" PRIu64, trace->area + length,
                            size);
+        work->losses.bytes += length - (trace->area_end - trace->area);
         work->changed = true;
     }
 }
@@ -254,6 +284,10 @@ static coffer_status save_blocks(rescue *work, coffer_error *err)
         return status;
     if (blocks->lost_bytes > 0 || blocks->unsorted > 0)
         work->changed = true;
+    work->losses.blocks += blocks->lost_blocks;
+    work->losses.events += blocks->lost_events;
+    work->losses.bytes += blocks->lost_bytes + end - blocks->whole_end;
+    work->losses.unverified_events += blocks->cut_events;
     if (blocks->whole_end < end) {
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, blocks->whole_end,
                            "truncated block at offset %" PRIu64 " (%" PRIu64
@@ -265,6 +299,51 @@ static coffer_status save_blocks(rescue *work, coffer_error *err)
     }
     work->event_count = blocks->event_count;
     work->extensions = blocks->extensions;
+    return COFFER_OK;
+}
+
+#define PIECE ((size_t)1 << 20)
+
+static coffer_status sum_events(uint32_t *out, const rescue *work, uint64_t len, coffer_error *err)
+{
+    uint8_t *piece = coffer__malloc(PIECE);
+    coffer_status status = COFFER_OK;
+    uint32_t sum = 0;
+    if (!piece)
+        return coffer__fail_no_memory(err, PIECE);
+    for (uint64_t done = 0; !status && done < len; done += PIECE) {
+        size_t part = len - done < PIECE ? (size_t)(len - done) : PIECE;
+        status = coffer_source_read_at(piece, work->source, work->trace.area + done, part, err);
+        sum = status ? 0 : coffer__crc32(sum, piece, part);
+    }
+    coffer__free(piece);
+    *out = sum;
+    return status;
+}
+
+/* Compares the checksum of a plain trace with what is kept of it. */
+static coffer_status check_plain_sum(rescue *work, coffer_error *err)
+{
+    const coffer__mlyze_header *header = &work->trace.header;
+    coffer__mlyze_copied_text text = { 0 };
+    uint32_t said;
+    coffer_status status = sum_events(&work->plain_crc, work, work->plain_len, err);
+    if (status || !work->has_plain_sum)
+        return status;
+    status =
+        coffer__mlyze_copy_text(&text, work->metadata, work->metadata_len, "", COFFER__MLYZE_SUM_ADD, err);
+    if (status)
+        return status;
+    bool found =
+        text.len == work->metadata_len && coffer__mlyze_find_plain_sum(&said, work->metadata, text.json_len);
+    uint32_t sum = coffer__crc32(coffer__crc32(0, header->bytes, sizeof header->bytes), text.text, text.len);
+    sum = coffer__crc32_combine(sum, work->plain_crc, work->plain_len);
+    coffer__free(text.text);
+    if (found && sum == said)
+        return COFFER_OK;
+    note_change(work, COFFER_E_BAD_CHECKSUM, COFFER__MLYZE_HEADER_SIZE,
+                "the checksum of the file does not match: what is kept could not be verified");
+    work->losses.file = true;
     return COFFER_OK;
 }
 
@@ -287,10 +366,11 @@ static coffer_status save_plain(rescue *work, coffer_error *err)
                                trace->area + work->plain_len,
                                "bytes after the last whole event, now dropped: %" PRIu64,
                                (trace->area_end - trace->area - work->plain_len));
+            work->losses.bytes += trace->area_end - trace->area - work->plain_len;
         }
     }
     coffer__mlyze_map_free(map);
-    return status;
+    return status ? status : check_plain_sum(work, err);
 }
 
 static coffer_status save_events(rescue *work, coffer_error *err)
@@ -307,6 +387,8 @@ static coffer_status save_events(rescue *work, coffer_error *err)
         coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, COFFER__MLYZE_EVENT_COUNT_AT,
                            "the header counts %" PRIu64 " events, there are %" PRIu64, said,
                            work->event_count);
+        if (coffer__mlyze_has_full_sums(header) && said > work->event_count + work->losses.events)
+            work->losses.events = said - work->event_count;
         work->changed = true;
     }
     return COFFER_OK;
@@ -314,10 +396,16 @@ static coffer_status save_events(rescue *work, coffer_error *err)
 
 /* ---- Output ---- */
 
+/* Blocks get checksums even if they had none. */
 static uint32_t flags_of(const rescue *work)
 {
-    uint32_t flags = work->trace.header.flags & ~(uint32_t)COFFER__MLYZE_FLAG_EXTENSIONS;
-    return work->extensions ? flags | COFFER__MLYZE_FLAG_EXTENSIONS : flags;
+    const coffer__mlyze_header *header = &work->trace.header;
+    uint32_t flags = header->flags & ~(uint32_t)COFFER__MLYZE_FLAG_EXTENSIONS;
+    if (coffer__mlyze_has_blocks(header))
+        flags |= COFFER__MLYZE_FLAG_CHECKSUMS | COFFER__MLYZE_FLAG_FULL_SUMS;
+    else
+        flags &= ~(uint32_t)(COFFER__MLYZE_FLAG_CHECKSUMS | COFFER__MLYZE_FLAG_FULL_SUMS);
+    return work->extensions && header->version < 2 ? flags | COFFER__MLYZE_FLAG_EXTENSIONS : flags;
 }
 
 static coffer_status write_area(const rescue *work, coffer__sink *sink, uint64_t *len, coffer_error *err)
@@ -330,7 +418,6 @@ static coffer_status write_area(const rescue *work, coffer__sink *sink, uint64_t
         return coffer__sink_copy_source(sink, work->source, work->trace.area, work->plain_len,
                                         work->opts->progress, err);
     }
-    opts.no_checksums = !coffer__mlyze_has_sums(&work->trace.header);
     status = coffer__mlyze_copy_init(&copy, sink, &work->trace, &opts, err);
     for (size_t i = 0; !status && i < work->blocks.count; i++)
         status = coffer__mlyze_copy_block(&copy, &work->blocks.blocks[i], err);
@@ -340,23 +427,51 @@ static coffer_status write_area(const rescue *work, coffer__sink *sink, uint64_t
     return status;
 }
 
+/* The metadata as it is written: with what was lost, and with the order of frames. */
+static coffer_status prepare_text(coffer__mlyze_copied_text *out, const rescue *work, coffer_error *err)
+{
+    char losses[COFFER__MLYZE_LOSSES_TEXT], members[COFFER__MLYZE_LOSSES_TEXT + 64];
+    size_t len = work->metadata_len;
+    char *text = coffer__malloc(len + 1);
+    if (!text)
+        return coffer__fail_no_memory(err, len + 1);
+    memcpy(text, work->metadata, len);
+    const char *lost = coffer__mlyze_losses_member(losses, &work->losses);
+    if (*lost)
+        coffer__mlyze_losses_cut(text, &len);
+    snprintf(members, sizeof members, "%s%s", lost,
+             work->innermost_first ? "\"" COFFER__MLYZE_ORDER_KEY "\":\"" COFFER__MLYZE_INNERMOST_FIRST "\","
+                                   : "");
+    coffer_status status = coffer__mlyze_copy_text(
+        out, text, len, members,
+        coffer__mlyze_has_blocks(&work->trace.header) ? COFFER__MLYZE_SUM_KEEP : COFFER__MLYZE_SUM_ADD, err);
+    coffer__free(text);
+    return status;
+}
+
 static coffer_status write_repaired(coffer__sink *sink, void *context, coffer_error *err)
 {
     const rescue *work = context;
+    const coffer__mlyze_header *from = &work->trace.header;
+    coffer__mlyze_copied_text text = { 0 };
     uint8_t header[COFFER__MLYZE_HEADER_SIZE];
-    coffer__mlyze_front front = { .start_time = work->trace.header.start_time,
+    coffer__mlyze_front front = { .start_time = from->start_time,
+                                  .version = from->version,
                                   .flags = flags_of(work),
-                                  .metadata_len = (uint32_t)work->metadata_len,
-                                  .metadata_crc = coffer__crc32(0, work->metadata, work->metadata_len),
+                                  .reserved = from->bytes + COFFER__MLYZE_RESERVED_AT,
                                   .event_count = work->event_count };
-    coffer_status status;
-    coffer__mlyze_compose_header(header, &front);
-    status = coffer__sink_write(sink, header, sizeof header, err);
+    if (!coffer__mlyze_has_blocks(from)) {
+        front.area_is_known = true;
+        front.area_len = work->plain_len;
+        front.area_crc = work->plain_crc;
+    }
+    coffer_status status = prepare_text(&text, work, err);
     if (!status)
-        status = coffer__sink_write(sink, work->metadata, work->metadata_len, err);
+        status = coffer__mlyze_write_text_front(sink, &front, &text, err);
+    coffer__free(text.text);
     if (!status)
         status = write_area(work, sink, &front.area_len, err);
-    if (status || !coffer__sink_can_patch(sink))
+    if (status || !coffer__mlyze_has_blocks(from) || !coffer__sink_can_patch(sink))
         return status;
     coffer__mlyze_compose_header(header, &front);
     return coffer__sink_patch(sink, 0, header, sizeof header, err);

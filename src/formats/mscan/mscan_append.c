@@ -43,12 +43,56 @@ static coffer_status read_base(coffer_mscan_writer *writer, const coffer__mscan_
                                   : "");
         goto out;
     }
-    if ((status = fail_damaged(report, err)) || (status = coffer__report_status(report, err)))
-        goto out;
-    status = coffer__mscan_names_init(&writer->names, &writer->base, err);
+    status = coffer__mscan_check_seal(&writer->base, header->record_count, report, err);
+    if (!status)
+        status = fail_damaged(report, err);
+    if (!status)
+        status = coffer__report_status(report, err);
+    if (!status)
+        status = coffer__mscan_names_init(&writer->names, &writer->base, err);
 out:
     coffer_report_free(report);
     return status;
+}
+
+/* A file without sums gets them, after its records were compared with the checksums of its sequences. */
+static coffer_status compute_sums(coffer_mscan_writer *writer, coffer_source *src, coffer_error *err)
+{
+    uint64_t size = writer->record_count * COFFER__MSCAN_RECORD_SIZE;
+    coffer__mscan_verifier *verifier = NULL;
+    coffer__chunk_sums sums = { 0 };
+    coffer_status status = coffer__mscan_verifier_new(&verifier, src, writer->area, writer->record_count,
+                                                      &writer->base, true, err);
+    if (!status)
+        status = coffer__mscan_verify(verifier, 0, writer->record_count, err);
+    if (!status)
+        status = coffer__chunk_sums_compute(&sums, src, writer->area, size, NULL, err);
+    coffer__mscan_verifier_free(verifier);
+    if (status)
+        return status;
+    writer->sums.sums = sums.sums;
+    writer->sums.count = writer->sums.capacity = sums.count;
+    return COFFER_OK;
+}
+
+/* Continues the sums of the old records. An incomplete MiB is continued without reading it, so that damage in
+ * it stays known. */
+static coffer_status resume_sums(coffer_mscan_writer *writer, coffer_source *src, coffer_error *err)
+{
+    uint64_t size = writer->record_count * COFFER__MSCAN_RECORD_SIZE;
+    coffer__chunk_counter *counter = &writer->sums;
+    bool found = false;
+    coffer_status status =
+        coffer__mscan_load_sums(&found, &counter->sums, &writer->base, writer->record_count, err);
+    if (!status && found)
+        counter->count = counter->capacity = (size_t)coffer__chunk_count(size);
+    if (!status && !found)
+        status = compute_sums(writer, src, err);
+    if (status || size % COFFER__CHUNK_BYTES == 0)
+        return status;
+    counter->in_chunk = (size_t)(size % COFFER__CHUNK_BYTES);
+    counter->crc = counter->sums[--counter->count];
+    return COFFER_OK;
 }
 
 static coffer_status find_end(coffer_mscan_writer *writer, const coffer__mscan_header *header,
@@ -77,7 +121,7 @@ static coffer_status find_end(coffer_mscan_writer *writer, const coffer__mscan_h
         !coffer__add_u64(&writer->next_sequence_id, base->sequences[base->sequence_count - 1].sequence_id, 1))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER__MSCAN_HEADER_SIZE,
                             "the last sequence_id is 2^64 - 1: none is left for another");
-    return COFFER_OK;
+    return resume_sums(writer, src, err);
 }
 
 coffer_status coffer_mscan_writer_append_to(coffer_mscan_writer **out, const char *path,
@@ -130,22 +174,21 @@ coffer_status coffer__mscan_append_records(coffer_mscan_writer *writer, const ui
 
 /* ---- Committing ---- */
 
-static coffer_status commit_in_place(coffer_mscan_writer *writer, const coffer__buffer *json,
-                                     coffer_error *err)
+static coffer_status commit_in_place(coffer_mscan_writer *writer, coffer__buffer *json, coffer_error *err)
 {
-    coffer_status status;
     uint8_t *front = coffer__malloc(writer->area);
     if (!front)
         return coffer__fail_no_memory(err, writer->area);
+    coffer__mscan_close_seal(json, writer->area, writer->record_count);
     coffer__mscan_write_header(front, writer->area, (uint32_t)writer->record_count);
     memcpy(front + COFFER__MSCAN_HEADER_SIZE, json->data, json->len);
     memset(front + COFFER__MSCAN_HEADER_SIZE + json->len, ' ',
            writer->area - COFFER__MSCAN_HEADER_SIZE - json->len);
-    if ((status = begin(writer, err)) ||
-        (status = coffer__update_overwrite(writer->update, 0, front, writer->area, err)))
-        goto out;
-    status = coffer__update_commit(writer->update, err);
-out:
+    coffer_status status = begin(writer, err);
+    if (!status)
+        status = coffer__update_overwrite(writer->update, 0, front, writer->area, err);
+    if (!status)
+        status = coffer__update_commit(writer->update, err);
     coffer__free(front);
     return status;
 }
@@ -165,23 +208,29 @@ static coffer_status copy_records(coffer__sink *sink, coffer_mscan_writer *write
 
 /* The journal describes the old file, so it is removed before the new file gets the name. The lock on the old
  * file is held until then, and the new file is locked before it becomes visible. */
-static coffer_status commit_aside(coffer_mscan_writer *writer, const coffer__buffer *json, coffer_error *err)
+static coffer_status commit_aside(coffer_mscan_writer *writer, coffer__buffer *json, coffer_error *err)
 {
     uint64_t old_room = writer->area - COFFER__MSCAN_HEADER_SIZE;
     uint64_t room = coffer__mscan_default_room(json->len);
+    const coffer__sink_opts opts = { .rewrites = true };
     coffer__sink *sink = NULL;
-    coffer_status status;
     uint32_t area;
     int fd = -1;
 
     if (2 * old_room > json->len + room)
         room = 2 * old_room - json->len;
-    if ((status = coffer__mscan_place_records(&area, json->len, room, err)) ||
-        (status = coffer__sink_create(&sink, writer->path, NULL, err)) ||
-        (status = coffer__sink_lock(sink, err)) ||
-        (status = coffer__mscan_write_front(sink, area, writer->record_count, json, err)) ||
-        (status = copy_records(sink, writer, err)) ||
-        (writer->begun && (status = coffer__update_roll_back(writer->update, err)))) {
+    coffer_status status = coffer__mscan_place_records(&area, json->len, room, err);
+    if (!status)
+        status = coffer__sink_create(&sink, writer->path, &opts, err);
+    if (!status)
+        status = coffer__sink_lock(sink, err);
+    if (!status)
+        status = coffer__mscan_write_front(sink, area, writer->record_count, json, err);
+    if (!status)
+        status = copy_records(sink, writer, err);
+    if (!status && writer->begun)
+        status = coffer__update_roll_back(writer->update, err);
+    if (status) {
         coffer__sink_discard(sink);
         return status;
     }
@@ -192,7 +241,7 @@ static coffer_status commit_aside(coffer_mscan_writer *writer, const coffer__buf
     return status;
 }
 
-coffer_status coffer__mscan_commit_append(coffer_mscan_writer *writer, const coffer__buffer *json,
+coffer_status coffer__mscan_commit_append(coffer_mscan_writer *writer, coffer__buffer *json,
                                           coffer_error *err)
 {
     if (writer->sequence_count == 0 && writer->names.added == 0)

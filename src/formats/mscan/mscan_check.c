@@ -1,4 +1,4 @@
-#include "formats/mscan/mscan_private.h"
+#include "formats/mscan/mscan_sums.h"
 
 #include "base/buffer.h"
 #include "base/checked.h"
@@ -16,7 +16,6 @@
 #include <inttypes.h>
 
 #define IDS_SHOWN 8
-#define CRC_CHUNK 65536 /* records read at once where they are not mapped */
 
 typedef struct checker {
     coffer_report *report;
@@ -36,7 +35,20 @@ static void report_area(const checker *check)
 {
     const coffer__mscan_area *area = &check->area;
     uint64_t end = area->start + area->count * COFFER__MSCAN_RECORD_SIZE;
-    if (area->overwritten_head)
+    uint64_t missing = (uint64_t)check->header.record_count * COFFER__MSCAN_RECORD_SIZE -
+                       (coffer_source_size(check->source) - check->header.header_len);
+    if (area->uncertain)
+        coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, check->header.header_len,
+                           "header says %lu records, %" PRIu64
+                           " bytes are missing, and where the others start cannot be determined",
+                           (unsigned long)check->header.record_count, missing);
+    else if (area->tail_count > 0)
+        coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR,
+                           area->start + area->count * COFFER__MSCAN_RECORD_SIZE,
+                           "%" PRIu64 " bytes are missing after record %" PRIu64 ": %" PRIu64
+                           " of %lu records are lost (repair keeps the others)",
+                           missing, area->count, area->lost, (unsigned long)check->header.record_count);
+    else if (area->overwritten_head)
         coffer__report_add(check->report, COFFER_E_TRUNCATED, COFFER_ERROR, check->header.header_len,
                            "metadata was written over the first records: %" PRIu64
                            " of %lu are lost, the other %" PRIu64 " "
@@ -173,77 +185,101 @@ static coffer_status check_records(const checker *check, coffer_error *err)
 /* ---- Checksums ---- */
 
 typedef struct crc_check {
-    const checker *check;
-    uint32_t *found; /* by sequence */
+    const coffer__mscan_verifier *verifier;
+    uint32_t *found; /* by range */
 } crc_check;
 
-/* False when the sequence has no CRC, or one of records that are not all there. */
-static bool extent_with_crc(coffer__mscan_extent *out, const checker *check, uint64_t sequence)
-{
-    *out = coffer__mscan_extent_of(check->metadata.sequence_values[sequence]);
-    return out->has_crc && coffer__range_fits(out->first_record, out->num_records, check->area.count);
-}
-
-static coffer_status crc_of_sequence(void *context, uint64_t index, uint32_t worker, coffer_error *err)
+static coffer_status crc_of_range(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
     crc_check *crc = context;
-    const checker *check = crc->check;
-    coffer__mscan_extent extent;
-    coffer_status status = COFFER_OK;
-    uint8_t *scratch;
     (void)worker;
-    if (!extent_with_crc(&extent, check, index))
-        return COFFER_OK;
-    scratch = coffer__malloc((size_t)CRC_CHUNK * COFFER__MSCAN_RECORD_SIZE);
-    if (!scratch)
-        return coffer__fail_no_memory(err, (uint64_t)CRC_CHUNK * COFFER__MSCAN_RECORD_SIZE);
-    for (uint64_t done = 0; !status && done < extent.num_records;) {
-        uint64_t left = extent.num_records - done;
-        size_t count = left < CRC_CHUNK ? (size_t)left : CRC_CHUNK;
-        const uint8_t *records = NULL;
-        status = coffer__mscan_fetch(&records, check->source, check->area.start, extent.first_record + done,
-                                     count, scratch, err);
-        if (!status)
-            crc->found[index] = coffer__crc32(crc->found[index], records, count * COFFER__MSCAN_RECORD_SIZE);
-        done += count;
-    }
-    coffer__free(scratch);
-    return status;
+    return coffer__mscan_range_crc(&crc->found[index], crc->verifier, (size_t)index, err);
 }
 
-static void report_crcs(const crc_check *crc)
+static void report_crcs(const checker *check, const crc_check *crc)
 {
-    const checker *check = crc->check;
-    for (size_t i = 0; i < check->metadata.sequence_count; i++) {
-        coffer__mscan_extent extent;
-        if (extent_with_crc(&extent, check, i) && crc->found[i] != extent.crc)
+    for (size_t i = 0; i < coffer__mscan_verifier_count(crc->verifier); i++) {
+        const coffer__mscan_range *range = coffer__mscan_verifier_at(crc->verifier, i);
+        uint64_t first = range->offset / COFFER__MSCAN_RECORD_SIZE;
+        uint64_t last = (range->offset + range->len - 1) / COFFER__MSCAN_RECORD_SIZE;
+        if (crc->found[i] == range->crc)
+            continue;
+        if (range->sequence != COFFER_INDEX_NONE)
             coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
-                               check->area.start + extent.first_record * COFFER__MSCAN_RECORD_SIZE,
-                               "sequence %" PRIu64 ": CRC-32 of its %" PRIu64
-                               " records is %08lx, the metadata says %08lx",
-                               check->metadata.sequences[i].sequence_id, extent.num_records,
-                               (unsigned long)crc->found[i], (unsigned long)extent.crc);
+                               check->area.start + range->offset,
+                               "sequence %" PRIu64 ": CRC-32 of its %" PRIu64 " records is %08" PRIx32
+                               ", the metadata says %08" PRIx32,
+                               check->metadata.sequences[range->sequence].sequence_id, last - first + 1,
+                               crc->found[i], range->crc);
+        else
+            coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
+                               check->area.start + range->offset,
+                               "records %" PRIu64 " to %" PRIu64 ": CRC-32 is %08" PRIx32
+                               ", the metadata says %08" PRIx32,
+                               first, last, crc->found[i], range->crc);
     }
 }
 
-static coffer_status check_crcs(const checker *check, coffer_error *err)
+static coffer_status compare_crcs(const checker *check, const coffer__mscan_verifier *verifier,
+                                  coffer_error *err)
 {
-    size_t count = check->metadata.sequence_count;
-    crc_check crc = { check, coffer__calloc(count, sizeof(uint32_t)) };
+    size_t count = coffer__mscan_verifier_count(verifier);
+    crc_check crc = { verifier, coffer__calloc(count, sizeof(uint32_t)) };
     coffer__pool *pool = NULL;
-    coffer_status status;
-
     if (!crc.found)
         return coffer__fail_no_memory(err, count * sizeof(uint32_t));
-    if ((status = coffer__pool_new(&pool, check->opts->threads, err)) ||
-        (status = coffer__pool_run(pool, count, crc_of_sequence, &crc, err)) ||
-        (status = coffer_source_intact(check->source, err)))
-        goto out;
-    report_crcs(&crc);
-out:
+    coffer_status status = coffer__pool_new(&pool, check->opts->threads, err);
+    if (!status)
+        status = coffer__pool_run(pool, count, crc_of_range, &crc, err);
+    if (!status)
+        report_crcs(check, &crc);
     coffer__pool_free(pool);
     coffer__free(crc.found);
     return status;
+}
+
+static coffer_status check_sums(const checker *check, bool by_sequence, coffer_error *err)
+{
+    coffer__mscan_verifier *verifier = NULL;
+    coffer_status status = coffer__mscan_verifier_new(&verifier, check->source, check->area.start,
+                                                      check->area.count, &check->metadata, by_sequence, err);
+    if (!status && coffer__mscan_verifier_count(verifier) > 0)
+        status = compare_crcs(check, verifier, err);
+    coffer__mscan_verifier_free(verifier);
+    return status;
+}
+
+/* The sequences say more precisely where damage is; the table knows of records that no sequence covers. */
+static coffer_status check_crcs(const checker *check, coffer_error *err)
+{
+    uint64_t before = coffer_report_total(check->report, COFFER_ERROR);
+    coffer_status status = check_sums(check, true, err);
+    if (status || coffer_report_total(check->report, COFFER_ERROR) > before || !check->metadata.seal.spelled)
+        return status;
+    return check_sums(check, false, err);
+}
+
+static void report_marks(const checker *check)
+{
+    for (size_t i = 0; i < check->metadata.mark_count; i++) {
+        const coffer__mscan_mark *mark = &check->metadata.marks[i];
+        if (mark->in_metadata)
+            coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, COFFER__MSCAN_HEADER_SIZE,
+                               "the metadata was damaged before the file was repaired: names, sequences and "
+                               "scales may be wrong");
+        else if (mark->unverified)
+            coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
+                               check->area.start + mark->first_record * COFFER__MSCAN_RECORD_SIZE,
+                               "records %" PRIu64 " to %" PRIu64
+                               " could not be verified when the file was repaired",
+                               mark->first_record, mark->first_record + mark->num_records - 1);
+        else
+            coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
+                               check->area.start + mark->first_record * COFFER__MSCAN_RECORD_SIZE,
+                               "records %" PRIu64 " to %" PRIu64
+                               " were damaged before the file was repaired: values may be wrong",
+                               mark->first_record, mark->first_record + mark->num_records - 1);
+    }
 }
 
 static void check_scales(const checker *check)
@@ -278,15 +314,20 @@ static coffer_status check_contents(checker *check, coffer_error *err)
     if (status)
         return status;
     report_area(check);
-    if (!understood)
+    if (!understood || check->area.uncertain)
         return COFFER_OK;
     check_extents(check);
-    status = check_records(check, err);
+    report_marks(check);
+    status = coffer__mscan_check_seal(&check->metadata, check->header.record_count, check->report, err);
+    if (!status)
+        status = check_records(check, err);
     if (status || !check->opts->full)
         return status;
     check_scales(check);
     /* Counted from a first record that is gone, the extents mean nothing. */
-    return check->area.overwritten_head ? COFFER_OK : check_crcs(check, err);
+    if (check->area.overwritten_head)
+        return COFFER_OK;
+    return check_crcs(check, err);
 }
 
 coffer_status coffer__mscan_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,

@@ -65,6 +65,7 @@ static void write_old_sequence(coffer__json_writer *json, const coffer__mscan_dr
     coffer__mscan_extent extent = coffer__mscan_extent_of(entry);
     bool drop_extent =
         extent.has_range && !coffer__range_fits(extent.first_record, extent.num_records, draft->extent_limit);
+    bool drop_crc = draft->bad_sequences && draft->bad_sequences[index];
     uint64_t id = draft->renumber ? index : draft->base->sequences[index].sequence_id;
     coffer__json_open_object(json);
     if (!coffer__json_find(entry, "sequence_id"))
@@ -72,7 +73,7 @@ static void write_old_sequence(coffer__json_writer *json, const coffer__mscan_dr
     for (value = coffer__json_first(entry); value; value = coffer__json_next(entry, value)) {
         bool of_extent =
             has_key(value, "first_record") || has_key(value, "num_records") || has_key(value, "crc32");
-        if (drop_extent && of_extent)
+        if ((drop_extent && of_extent) || (drop_crc && has_key(value, "crc32")))
             continue;
         coffer__json_key_len(json, value->key, value->key_len);
         if (has_key(value, "sequence_id"))
@@ -110,6 +111,35 @@ static void write_sequences(coffer__json_writer *json, const coffer__mscan_draft
     coffer__json_close_array(json);
 }
 
+static void write_marks(coffer__json_writer *json, const coffer__mscan_draft *draft)
+{
+    coffer__json_key(json, COFFER__MSCAN_DAMAGE_KEY);
+    coffer__json_open_array(json);
+    for (size_t i = 0; i < draft->mark_count; i++) {
+        const coffer__mscan_mark *mark = &draft->marks[i];
+        coffer__json_open_object(json);
+        coffer__json_key(json, "what");
+        coffer__json_string(json, mark->in_metadata ? "metadata" : "records");
+        coffer__json_key(json, "state");
+        coffer__json_string(json, mark->unverified ? "unverified" : "damaged");
+        if (!mark->in_metadata) {
+            write_u64(json, "first_record", mark->first_record);
+            write_u64(json, "num_records", mark->num_records);
+        }
+        if (mark->has_crc)
+            write_u64(json, "crc32", mark->crc);
+        coffer__json_close_object(json);
+    }
+    coffer__json_close_array(json);
+}
+
+/* Keys that are not copied from the base but written again. */
+static bool is_rewritten(const coffer__json_value *value)
+{
+    return has_key(value, COFFER__MSCAN_SUMS_KEY) || has_key(value, COFFER__MSCAN_SEAL_KEY) ||
+           has_key(value, COFFER__MSCAN_DAMAGE_KEY) || has_key(value, COFFER__MSCAN_TABLE_KEY);
+}
+
 coffer_status coffer__mscan_compose(coffer__buffer *out, const coffer__mscan_draft *draft, coffer_error *err)
 {
     const coffer__json_value *root = draft->base->root, *value;
@@ -120,6 +150,8 @@ coffer_status coffer__mscan_compose(coffer__buffer *out, const coffer__mscan_dra
     coffer__json_open_object(&json);
     for (value = coffer__json_first(root); value; value = coffer__json_next(root, value)) {
         bool is_map = has_key(value, map_key), is_list = has_key(value, list_key);
+        if (is_rewritten(value))
+            continue;
         has_map |= is_map;
         has_list |= is_list;
         coffer__json_key_len(&json, value->key, value->key_len);
@@ -138,6 +170,9 @@ coffer_status coffer__mscan_compose(coffer__buffer *out, const coffer__mscan_dra
         coffer__json_key(&json, list_key);
         write_sequences(&json, draft);
     }
+    if (draft->mark_count > 0)
+        write_marks(&json, draft);
+    coffer__mscan_write_sums(&json, draft->sums, draft->sum_count);
     coffer__json_close_object(&json);
     return out->failed ? coffer__fail_no_memory(err, out->len) : COFFER_OK;
 }

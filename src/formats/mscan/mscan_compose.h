@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/id_names.h"
-#include "formats/mscan/mscan_metadata.h"
+#include "formats/mscan/mscan_sums.h"
 
 typedef struct coffer__mscan_new_sequence {
     uint64_t sequence_id, num_tokens;
@@ -22,13 +22,18 @@ typedef struct coffer__mscan_draft {
     size_t added_count;
     bool renumber;         /* give the sequences of base the ids 0, 1, 2 … */
     uint64_t extent_limit; /* places of records of base's sequences are left out when they pass this count */
+    const uint32_t *sums;  /* of each MiB of records */
+    size_t sum_count;
+    const coffer__mscan_mark *marks; /* the value of "damage"; base's is not copied */
+    size_t mark_count;
+    const uint8_t *bad_sequences; /* by index of base: 1 = leave its crc32 out; NULL = none */
 } coffer__mscan_draft;
 
 /* Begins with the names of `base`, which must outlive the table. */
 coffer_status coffer__mscan_names_init(coffer__id_names *names, const coffer__mscan_metadata *base,
                                        coffer_error *err);
 
-/* Appends the JSON, on one line. */
+/* Appends the JSON, on one line; it ends with a seal that coffer__mscan_close_seal closes. */
 coffer_status coffer__mscan_compose(coffer__buffer *out, const coffer__mscan_draft *draft, coffer_error *err);
 
 /* The metadata of an empty scan. extra : an object whose keys are carried over, or NULL. */

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "formats/mscan/mscan_sums.h"
 
 static void put_values(coffer_node *map, const char *const names[2], const uint16_t *values)
 {
@@ -98,7 +99,13 @@ coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_sour
     status = coffer__fail_input(err, coffer_mscan_open(&scan_b, b, &open_opts, err), coffer_source_name(b));
     if (status)
         goto out;
-    status = coffer_node_new(&found, err);
+    /* All records are compared anyway; here it is known which of the two files is damaged. */
+    status = coffer__mscan_verify(scan_a->verifier, 0, scan_a->record_count, err);
+    if (!status)
+        status = coffer__fail_input(err, coffer__mscan_verify(scan_b->verifier, 0, scan_b->record_count, err),
+                                    coffer_source_name(b));
+    if (!status)
+        status = coffer_node_new(&found, err);
     if (status)
         goto out;
     coffer__node_changes changes = coffer__node_changes_new(found, cmp.opts.max_shown);

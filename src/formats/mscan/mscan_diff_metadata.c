@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"
+#include "formats/mscan/mscan_sums.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -212,11 +213,12 @@ static void add_members(coffer_node *map, const coffer__json_value *object, key_
     }
 }
 
-/* Adds everything but the parameters. The extents of sequences follow from the records. */
+/* Adds everything but the parameters. Extents and checksums follow from the records. */
 static void add_metadata(coffer_node *tree, const coffer__mscan_metadata *metadata)
 {
     static const char *const in_sequences[] = { "first_record", "num_records", "crc32", NULL };
-    static const char *const elsewhere[] = { "id_to_param_name_map", "sequences", NULL };
+    static const char *const elsewhere[] = { "id_to_param_name_map", "sequences", COFFER__MSCAN_SUMS_KEY,
+                                             COFFER__MSCAN_SEAL_KEY, NULL };
     const coffer__json_value *sequences = coffer__json_find(metadata->root, "sequences");
     add_members(tree, metadata->root, elsewhere);
     coffer_node *list = coffer_node_add_list(tree, "sequences");

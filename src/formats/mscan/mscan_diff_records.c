@@ -324,10 +324,9 @@ static coffer_status common_prefix(uint64_t *out, const coffer_mscan *a, const c
         uint64_t left = shorter - same;
         size_t count = left < COMPARE_BATCH ? (size_t)left : COMPARE_BATCH;
         const uint8_t *records_a, *records_b;
-        status = coffer__mscan_fetch(&records_a, a->source, a->record_area, same, count, scratch, err);
+        status = coffer__mscan_records(&records_a, a, same, count, scratch, err);
         if (!status)
-            status = coffer__mscan_fetch(&records_b, b->source, b->record_area, same, count,
-                                         scratch + scratch_size, err);
+            status = coffer__mscan_records(&records_b, b, same, count, scratch + scratch_size, err);
         if (status)
             break;
         size_t here = same_records(records_a, records_b, count);

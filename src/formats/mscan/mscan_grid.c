@@ -61,6 +61,7 @@ typedef struct drawing {
     coffer__mscan_axis across, down;
     unsigned row_at;    /* where a record has its row */
     uint64_t row_limit; /* rows from here on are in no cell */
+    uint32_t *layers;   /* by param_id: its row; NULL unless rows are layers */
     coffer__mscan_cell *cells;
 } drawing;
 
@@ -73,6 +74,8 @@ static void visit(void *context, uint32_t worker, const uint8_t *records, size_t
         /* A token before the beginning wraps around to a value past the end. */
         uint64_t column = (coffer__mscan_load_token(record) - draw->across.begin) >> draw->across.shift;
         uint64_t id = coffer__load_u16(record + draw->row_at);
+        if (draw->layers)
+            id = draw->layers[id];
         uint64_t row = (id - draw->down.begin) >> draw->down.shift;
         if (column < draw->across.count && row < draw->down.count && id < draw->row_limit)
             coffer__mscan_cell_take(&draw->cells[column * draw->down.count + row], record);
@@ -97,13 +100,15 @@ static coffer_status draw_from_records(drawing *draw, const coffer_mscan *scan,
     uint64_t end = coffer__mscan_axis_end(&draw->across);
     coffer_status status;
 
-    draw->row_at = opts->rows == COFFER_MSCAN_ROWS_PARAM ? COFFER__MSCAN_PARAM_AT : COFFER__MSCAN_BLOCK_AT;
+    draw->row_at = opts->rows == COFFER_MSCAN_ROWS_BLOCK ? COFFER__MSCAN_BLOCK_AT : COFFER__MSCAN_PARAM_AT;
     status = coffer__mscan_select(&selection, scan, opts->param_glob, draw->across.begin,
                                   end < total ? end : total, COFFER_INDEX_NONE, err);
     if (status)
         return status;
     pass.threads = coffer__mscan_pass_threads(&selection, opts->threads, UINT32_MAX);
-    if (pass.threads > 1 && (status = coffer_mscan_is_sorted(&selection.sorted, scan, err)))
+    if (pass.threads > 1)
+        status = coffer_mscan_is_sorted(&selection.sorted, scan, err);
+    if (status)
         return status;
     /* In order, each column belongs to one thread; otherwise any thread might meet any cell, so there is one.
      */
@@ -121,7 +126,7 @@ static coffer_status check_options(const coffer_mscan_grid_opts *opts, coffer_er
     if (opts->width == 0 || opts->height == 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a heat map of %u × %u cells asked for", opts->width, opts->height);
-    if (opts->rows != COFFER_MSCAN_ROWS_PARAM && opts->rows != COFFER_MSCAN_ROWS_BLOCK)
+    if ((unsigned)opts->rows > COFFER_MSCAN_ROWS_LAYER)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "no such rows: %d",
                             (int)opts->rows);
     if (opts->metric != COFFER_MSCAN_ACTIVATION && opts->metric != COFFER_MSCAN_GRAD_NORM)
@@ -138,6 +143,8 @@ static coffer_status lay_out(drawing *draw, const coffer_mscan *scan, const coff
     coffer_status status = COFFER_OK;
     if (opts->rows == COFFER_MSCAN_ROWS_PARAM)
         rows = coffer__mscan_param_rows(scan);
+    else if (opts->rows == COFFER_MSCAN_ROWS_LAYER)
+        rows = (uint32_t)coffer_mscan_layer_count(scan);
     else if (opts->row_end > COFFER__MSCAN_PARAM_IDS && pyramid)
         rows = pyramid->row_count[COFFER_MSCAN_ROWS_BLOCK];
     else if (opts->row_end > COFFER__MSCAN_PARAM_IDS)
@@ -190,6 +197,16 @@ static coffer_status new_grid(coffer_mscan_grid **out, const drawing *draw, coff
     return COFFER_OK;
 }
 
+static coffer_status find_layer_rows(drawing *draw, const coffer_mscan *scan, coffer_error *err)
+{
+    draw->layers = coffer__alloc_array(COFFER__MSCAN_PARAM_IDS, sizeof *draw->layers);
+    if (!draw->layers)
+        return coffer__fail_no_memory(err, COFFER__MSCAN_PARAM_IDS * sizeof *draw->layers);
+    for (uint32_t id = 0; id < COFFER__MSCAN_PARAM_IDS; id++)
+        draw->layers[id] = (uint32_t)coffer_mscan_layer_of_param(scan, (uint16_t)id);
+    return COFFER_OK;
+}
+
 static coffer_status new_cells(drawing *draw, const coffer_mscan_grid_opts *opts, coffer_error *err)
 {
     coffer_limits limits = coffer__limits(opts->limits);
@@ -213,12 +230,14 @@ coffer_status coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan 
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (!status)
         status = check_options(&options, err);
-    if (!status && options.cache_path && !options.param_glob)
+    if (!status && options.cache_path && !options.param_glob && options.rows != COFFER_MSCAN_ROWS_LAYER)
         status = coffer__mscan_pyramid_open(&pyramid, scan, &options, err);
     if (!status)
         status = lay_out(&draw, scan, pyramid, &options, err);
     if (!status)
         status = new_cells(&draw, &options, err);
+    if (!status && options.rows == COFFER_MSCAN_ROWS_LAYER)
+        status = find_layer_rows(&draw, scan, err);
     if (status)
         goto out;
     if (pyramid && coffer__mscan_pyramid_serves(pyramid, options.rows, &draw.down, &draw.across))
@@ -231,6 +250,7 @@ coffer_status coffer_mscan_grid_new(coffer_mscan_grid **out, const coffer_mscan 
 out:
     coffer__mscan_pyramid_close(pyramid);
     coffer__free(draw.cells);
+    coffer__free(draw.layers);
     return status;
 }
 

@@ -54,14 +54,14 @@ static coffer_status range_of_sorted(token_range *out, const coffer__mscan_selec
                                      coffer_error *err)
 {
     coffer_mscan_record first, last;
-    coffer_status status;
     if (selection->count == 0)
         return COFFER_OK;
-    if ((status = coffer_mscan_read(&first, selection->scan, selection->first, 1, err)) ||
-        (status = coffer_mscan_read(&last, selection->scan, selection->first + selection->count - 1, 1, err)))
-        return status;
-    widen(out, first.token_idx, last.token_idx);
-    return COFFER_OK;
+    coffer_status status = coffer_mscan_read(&first, selection->scan, selection->first, 1, err);
+    if (!status)
+        status = coffer_mscan_read(&last, selection->scan, selection->first + selection->count - 1, 1, err);
+    if (!status)
+        widen(out, first.token_idx, last.token_idx);
+    return status;
 }
 
 static coffer_status find_token_keys(coffer__mscan_keys *out, coffer__mscan_selection *selection,
@@ -104,6 +104,9 @@ coffer_status coffer__mscan_keys_find(coffer__mscan_keys *out, coffer__mscan_sel
         break;
     case COFFER_MSCAN_BY_TOKEN:
         status = find_token_keys(out, selection, query, err);
+        break;
+    case COFFER_MSCAN_BY_PARAM_BLOCK: /* mscan_stats_folded.c */
+    case COFFER_MSCAN_BY_LAYER:
         break;
     case COFFER_MSCAN_BY_SEQUENCE:
         out->in_record = false;

@@ -12,6 +12,9 @@
 #define COFFER__MSCAN_HEAD INT64_MAX
 int64_t coffer__mscan_layer_of_name(const char *name, size_t len);
 
+/* Fills scan->layers. */
+coffer_status coffer__mscan_find_layers(coffer_mscan *scan, coffer_error *err);
+
 typedef struct coffer__mscan_layers {
     uint32_t count;
     uint32_t of_param[COFFER__MSCAN_PARAM_IDS]; /* 1 + index of its layer, 0 when it has none */

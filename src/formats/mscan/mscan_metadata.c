@@ -406,9 +406,41 @@ static coffer_status load_scales(loader *load, coffer_mscan_metric metric, const
     return COFFER_OK;
 }
 
+/* ---- Damage that is known ---- */
+
+static coffer_status load_marks(loader *load)
+{
+    coffer__mscan_metadata *out = load->out;
+    const coffer__json_value *list = coffer__json_find(out->root, "damage"), *value;
+    if (!list)
+        return COFFER_OK;
+    if (list->kind != COFFER__JSON_ARRAY)
+        return refuse(load, COFFER_E_BAD_VALUE, "\"damage\" is %s, not an array", kind_name(list));
+    if (list->as.count > load->limits->entries)
+        return coffer__fail(load->err, COFFER_E_LIMIT, load->base,
+                            "%" PRIu64 " entries of \"damage\", the limit is %" PRIu64, list->as.count,
+                            load->limits->entries);
+    out->marks = coffer__alloc_array((size_t)list->as.count, sizeof *out->marks);
+    if (!out->marks)
+        return coffer__fail_no_memory(load->err, list->as.count * sizeof *out->marks);
+    for (value = coffer__json_first(list); value; value = coffer__json_next(list, value)) {
+        coffer__mscan_mark mark = { .in_metadata = is_text(coffer__json_find(value, "what"), "metadata") };
+        uint64_t crc = 0;
+        bool has_range = coffer__json_u64(&mark.first_record, coffer__json_find(value, "first_record")) &&
+                         coffer__json_u64(&mark.num_records, coffer__json_find(value, "num_records"));
+        if (!mark.in_metadata && !has_range)
+            return refuse(load, COFFER_E_BAD_VALUE, "an entry of \"damage\" does not say where it is");
+        mark.unverified = is_text(coffer__json_find(value, "state"), "unverified");
+        mark.has_crc = coffer__json_u64(&crc, coffer__json_find(value, "crc32")) && crc <= UINT32_MAX;
+        mark.crc = (uint32_t)crc;
+        out->marks[out->mark_count++] = mark;
+    }
+    return COFFER_OK;
+}
+
 /* ---- All of it ---- */
 
-static size_t trimmed_length(const char *text, size_t len)
+size_t coffer__mscan_trimmed_length(const char *text, size_t len)
 {
     while (len > 0 &&
            (text[len - 1] == ' ' || text[len - 1] == '\n' || text[len - 1] == '\r' || text[len - 1] == '\t'))
@@ -424,7 +456,7 @@ coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *tex
     loader load = { &metadata, limits, base, report, err };
     coffer_status status;
 
-    metadata.text_len = trimmed_length(text, len);
+    metadata.text_len = coffer__mscan_trimmed_length(text, len);
     text[metadata.text_len] = '\0';
     status = coffer__json_parse(&metadata.json, text, metadata.text_len, base, limits, err);
     if (status)
@@ -437,9 +469,16 @@ coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *tex
     }
     load_model_name(&load);
     check_format_version(&load);
-    if ((status = load_params(&load)) || (status = load_sequences(&load)) ||
-        (status = load_scales(&load, COFFER_MSCAN_ACTIVATION, "activation")) ||
-        (status = load_scales(&load, COFFER_MSCAN_GRAD_NORM, "grad_norm")))
+    status = load_params(&load);
+    if (!status)
+        status = load_sequences(&load);
+    if (!status)
+        status = load_scales(&load, COFFER_MSCAN_ACTIVATION, "activation");
+    if (!status)
+        status = load_scales(&load, COFFER_MSCAN_GRAD_NORM, "grad_norm");
+    if (!status)
+        status = load_marks(&load);
+    if (status)
         goto out;
     *out = metadata;
     return COFFER_OK;
@@ -456,6 +495,7 @@ void coffer__mscan_metadata_free(coffer__mscan_metadata *metadata)
     coffer__free(metadata->sequence_values);
     coffer__free(metadata->params);
     coffer__free(metadata->param_index);
+    coffer__free(metadata->marks);
     coffer__free(metadata->scales[0].values);
     coffer__free(metadata->scales[1].values);
     memset(metadata, 0, sizeof *metadata);

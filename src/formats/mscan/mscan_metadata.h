@@ -14,6 +14,22 @@ typedef struct coffer__mscan_scales {
     coffer_mscan_quantization *values; /* by param index or sequence index; scale NaN = missing */
 } coffer__mscan_scales;
 
+/* The checksum of everything before the records: mscan_sums.h. */
+typedef struct coffer__mscan_seal {
+    bool spelled;  /* it is where Coffer writes it, at the end of the metadata */
+    bool readable; /* it is eight digits */
+    uint32_t stored, found;
+} coffer__mscan_seal;
+
+/* A part that a repair could not verify: an entry of the key "damage". */
+typedef struct coffer__mscan_mark {
+    bool in_metadata; /* names, sequences and scales, not records */
+    bool unverified;  /* no checksum said anything, as opposed to one that did not match */
+    uint64_t first_record, num_records;
+    bool has_crc;
+    uint32_t crc; /* the checksum that the part had before it was damaged */
+} coffer__mscan_mark;
+
 typedef struct coffer__mscan_metadata {
     char *text; /* the JSON of the file, NUL-terminated */
     size_t text_len;
@@ -32,6 +48,9 @@ typedef struct coffer__mscan_metadata {
     uint32_t *param_index; /* by param_id, 65536 of them: 1 + index into params, 0 = no name */
 
     coffer__mscan_scales scales[2]; /* by coffer_mscan_metric */
+    coffer__mscan_mark *marks;
+    size_t mark_count;
+    coffer__mscan_seal seal; /* set by coffer__mscan_read_metadata */
 } coffer__mscan_metadata;
 
 /* Parses the metadata. text : from coffer__malloc, len bytes and one more for a NUL; owned by the metadata,
@@ -40,6 +59,8 @@ typedef struct coffer__mscan_metadata {
 coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *text, size_t len, uint64_t base,
                                           const coffer_limits *limits, coffer_report *report,
                                           coffer_error *err);
+/* Without the white space at the end. */
+size_t coffer__mscan_trimmed_length(const char *text, size_t len);
 void coffer__mscan_metadata_free(coffer__mscan_metadata *metadata); /* its members, not itself */
 
 /* The entry of the map for a param_id, or NULL. */

@@ -45,7 +45,7 @@ static coffer_status group_boundary(uint64_t *out, const running_pass *run, uint
         *out = at < last ? at : last;
         return COFFER_OK;
     }
-    status = coffer__mscan_fetch(&record, scan->source, scan->record_area, at - 1, 1, scratch, err);
+    status = coffer__mscan_records(&record, scan, at - 1, 1, scratch, err);
     if (status)
         return status;
     uint64_t end = run->pass->group_end(run->pass->context, coffer__mscan_load_token(record));
@@ -83,8 +83,7 @@ static coffer_status visit_chunk(void *context, uint64_t index, uint32_t worker,
         size_t count = end - first < PIECE ? (size_t)(end - first) : PIECE;
         size_t kept = count;
         const uint8_t *records = NULL;
-        status =
-            coffer__mscan_fetch(&records, scan->source, scan->record_area, first, count, read_buffer, err);
+        status = coffer__mscan_records(&records, scan, first, count, read_buffer, err);
         if (status)
             break;
         if (coffer__mscan_must_pack(selection)) {

@@ -15,6 +15,15 @@ typedef enum coffer__mscan_order {
     COFFER__MSCAN_ORDER_UNSORTED
 } coffer__mscan_order;
 
+typedef struct coffer__mscan_verifier coffer__mscan_verifier; /* mscan_sums.h */
+
+/* Layers by which records can be grouped. The last one is "other". */
+typedef struct coffer__mscan_layer_list {
+    size_t count;
+    char (*names)[24];
+    uint32_t *of_param; /* by index of the parameter: index of its layer */
+} coffer__mscan_layer_list;
+
 struct coffer_mscan {
     coffer_source *source;
     coffer_source *own_source; /* the same when coffer_mscan_open_path opened it, else NULL */
@@ -22,6 +31,8 @@ struct coffer_mscan {
     uint64_t record_area; /* file offset of record 0: the header length */
     uint64_t record_count;
     coffer__mscan_metadata metadata;
+    coffer__mscan_verifier *verifier; /* NULL without checksums of the records */
+    coffer__mscan_layer_list layers;
     atomic_int order; /* coffer__mscan_order of token_idx, determined on the first request */
 };
 
@@ -44,6 +55,10 @@ void coffer__mscan_write_header(uint8_t out[COFFER__MSCAN_HEADER_SIZE], uint32_t
  * it has a view, else read into scratch (12 × count bytes). */
 coffer_status coffer__mscan_fetch(const uint8_t **out, coffer_source *src, uint64_t area, uint64_t first,
                                   size_t count, uint8_t *scratch, coffer_error *err);
+
+/* The same for a scan, after comparing the checksums of these records. */
+coffer_status coffer__mscan_records(const uint8_t **out, const coffer_mscan *scan, uint64_t first,
+                                    size_t count, uint8_t *scratch, coffer_error *err);
 
 /* The row's functions. */
 coffer_status coffer__mscan_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,

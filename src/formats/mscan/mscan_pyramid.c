@@ -123,7 +123,9 @@ static coffer_status scan_records(coffer__mscan_pyramid *pyramid, const coffer_m
     };
     coffer_status status =
         coffer__mscan_select(&selection, scan, NULL, 0, UINT64_MAX, COFFER_INDEX_NONE, err);
-    if (status || (status = coffer_mscan_is_sorted(&selection.sorted, scan, err)))
+    if (!status)
+        status = coffer_mscan_is_sorted(&selection.sorted, scan, err);
+    if (status)
         return status;
     pass.threads = selection.sorted ? coffer__mscan_pass_threads(&selection, opts->threads, UINT32_MAX) : 1;
     pass.group_end = selection.sorted ? column_end : NULL;
@@ -165,13 +167,16 @@ coffer_status coffer__mscan_pyramid_open(coffer__mscan_pyramid **out, const coff
         return coffer__fail_no_memory(err, sizeof *pyramid);
     kept = coffer__mscan_pyramid_load(pyramid, scan, opts->cache_path);
     if (!kept) {
-        if ((status = coffer__mscan_block_rows(&block_rows, scan, opts, err)))
+        status = coffer__mscan_block_rows(&block_rows, scan, opts, err);
+        if (status)
             goto out;
         coffer__mscan_pyramid_shape(pyramid, scan, block_rows);
     }
     if (pyramid->levels == 0 || bytes_of(pyramid) > coffer__limits(opts->limits).memory_bytes)
         goto out;
-    if (!kept && (status = build(pyramid, scan, opts, err)))
+    if (!kept)
+        status = build(pyramid, scan, opts, err);
+    if (status)
         goto out;
     *out = pyramid;
     return COFFER_OK;
@@ -198,10 +203,11 @@ coffer_status coffer__mscan_pyramid_draw(coffer__mscan_cell *out, coffer__mscan_
     unsigned level = finer < pyramid->levels ? finer : pyramid->levels - 1;
     uint32_t width = coffer__mscan_pyramid_width(pyramid, level);
     uint64_t first_column = across->begin >> across->shift;
-    coffer_status status;
+    coffer_status status = COFFER_OK;
 
-    if (!pyramid->cells[opts->rows][level] && !coffer__mscan_pyramid_load_level(pyramid, opts->rows, level) &&
-        (status = build(pyramid, scan, opts, err)))
+    if (!pyramid->cells[opts->rows][level] && !coffer__mscan_pyramid_load_level(pyramid, opts->rows, level))
+        status = build(pyramid, scan, opts, err);
+    if (status)
         return status;
     for (uint64_t column = 0; column < across->count && first_column + column < width; column++) {
         const coffer__mscan_cell *from =

@@ -160,7 +160,7 @@ static coffer_status write_level(coffer__sink *sink, const coffer__mscan_pyramid
 void coffer__mscan_pyramid_save(const coffer__mscan_pyramid *pyramid, const coffer_mscan *scan,
                                 const char *path)
 {
-    coffer__sink_opts opts = { .no_sync = true };
+    coffer__sink_opts opts = { .no_sync = true, .rewrites = true };
     uint8_t header[HEADER_SIZE];
     coffer__sink *sink = NULL;
     coffer_status status;

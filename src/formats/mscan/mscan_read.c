@@ -1,4 +1,5 @@
-#include "formats/mscan/mscan_private.h"
+#include "formats/mscan/mscan_layers.h"
+#include "formats/mscan/mscan_sums.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -77,7 +78,11 @@ coffer_status coffer__mscan_read_metadata(coffer__mscan_metadata *out, coffer_so
         coffer__free(text);
         return status;
     }
-    return coffer__mscan_metadata_load(out, text, len, COFFER__MSCAN_HEADER_SIZE, limits, report, err);
+    coffer__mscan_seal seal = coffer__mscan_seal_of(header, text, len);
+    status = coffer__mscan_metadata_load(out, text, len, COFFER__MSCAN_HEADER_SIZE, limits, report, err);
+    if (!status)
+        out->seal = seal;
+    return status;
 }
 
 coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src, const coffer_mscan_open_opts *opts,
@@ -87,17 +92,20 @@ coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src, const co
     coffer__mscan_header header;
     coffer_mscan *scan;
     uint64_t whole;
-    coffer_status status;
-
-    if ((status = coffer__take_options(&options, sizeof options, opts, err)))
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
         return status;
     scan = coffer__calloc(1, sizeof *scan);
     if (!scan)
         return coffer__fail_no_memory(err, sizeof *scan);
     scan->source = src;
     scan->limits = coffer__limits(options.limits);
-    if ((status = coffer__mscan_read_header(&header, src, err)) ||
-        (status = coffer__mscan_read_metadata(&scan->metadata, src, &header, &scan->limits, NULL, err)))
+    status = coffer__mscan_read_header(&header, src, err);
+    if (!status)
+        status = coffer__mscan_read_metadata(&scan->metadata, src, &header, &scan->limits, NULL, err);
+    if (!status)
+        status = coffer__mscan_check_seal(&scan->metadata, header.record_count, NULL, err);
+    if (status)
         goto out;
     scan->record_area = header.header_len;
     scan->record_count = header.record_count;
@@ -110,6 +118,10 @@ coffer_status coffer_mscan_open(coffer_mscan **out, coffer_source *src, const co
     }
     if (whole < header.record_count)
         scan->record_count = whole;
+    status = coffer__mscan_verifier_new(&scan->verifier, src, scan->record_area, scan->record_count,
+                                        &scan->metadata, false, err);
+    if (!status)
+        status = coffer__mscan_find_layers(scan, err);
 out:
     /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
     if (!coffer__source_settled(src))
@@ -127,6 +139,9 @@ void coffer_mscan_close(coffer_mscan *scan)
 {
     if (!scan)
         return;
+    coffer__mscan_verifier_free(scan->verifier);
+    coffer__free(scan->layers.names);
+    coffer__free(scan->layers.of_param);
     coffer__mscan_metadata_free(&scan->metadata);
     coffer_source_close(scan->own_source);
     coffer__free(scan);
@@ -165,6 +180,8 @@ coffer_status coffer_mscan_open_metadata(coffer_mscan **out, const char *json, s
     }
     scan->limits = coffer__limits(options.limits);
     status = coffer__mscan_metadata_load(&scan->metadata, text, len, 0, &scan->limits, NULL, err);
+    if (!status)
+        status = coffer__mscan_find_layers(scan, err);
     if (!status)
         status = coffer_source_from_memory(&scan->own_source, "", 0, err);
     if (status) {
@@ -283,6 +300,14 @@ coffer_status coffer__mscan_fetch(const uint8_t **out, coffer_source *src, uint6
     return coffer__source_fetch(out, src, offset, len, scratch, err);
 }
 
+coffer_status coffer__mscan_records(const uint8_t **out, const coffer_mscan *scan, uint64_t first,
+                                    size_t count, uint8_t *scratch, coffer_error *err)
+{
+    coffer_status status = coffer__mscan_verify(scan->verifier, first, count, err);
+    return status ? status
+                  : coffer__mscan_fetch(out, scan->source, scan->record_area, first, count, scratch, err);
+}
+
 static coffer_status check_range(const coffer_mscan *scan, uint64_t first, uint64_t count, coffer_error *err)
 {
     if (coffer__range_fits(first, count, scan->record_count))
@@ -302,7 +327,7 @@ coffer_status coffer_mscan_read(coffer_mscan_record *out, const coffer_mscan *sc
     for (uint64_t done = 0; !status && done < count;) {
         size_t n = count - done < batch ? (size_t)(count - done) : batch;
         const uint8_t *packed = NULL;
-        status = coffer__mscan_fetch(&packed, scan->source, scan->record_area, first + done, n, scratch, err);
+        status = coffer__mscan_records(&packed, scan, first + done, n, scratch, err);
         for (size_t i = 0; !status && i < n; i++)
             out[done + i] = coffer__mscan_load(packed + i * COFFER__MSCAN_RECORD_SIZE);
         done += n;
@@ -314,7 +339,8 @@ const uint8_t *coffer_mscan_view(const coffer_mscan *scan, uint64_t first, uint6
 {
     size_t len;
     if (!coffer__range_fits(first, count, scan->record_count) ||
-        !coffer__to_size(&len, count * COFFER__MSCAN_RECORD_SIZE))
+        !coffer__to_size(&len, count * COFFER__MSCAN_RECORD_SIZE) ||
+        coffer__mscan_verify(scan->verifier, first, count, NULL))
         return NULL;
     return coffer_source_view(scan->source, scan->record_area + first * COFFER__MSCAN_RECORD_SIZE, len);
 }
@@ -352,8 +378,7 @@ static coffer_status check_order(void *context, uint64_t index, uint32_t worker,
     if (atomic_load(&search->unsorted))
         return COFFER_OK;
     first -= first > 0; /* with the last record of the chunk before, so that no neighbors go unseen */
-    status = coffer__mscan_fetch(&records, scan->source, scan->record_area, first, (size_t)(end - first),
-                                 scratch, err);
+    status = coffer__mscan_records(&records, scan, first, (size_t)(end - first), scratch, err);
     if (!status && !is_ascending(records, (size_t)(end - first)))
         atomic_store(&search->unsorted, true);
     return status;
@@ -374,10 +399,11 @@ static coffer_status find_order(coffer__mscan_order *out, const coffer_mscan *sc
         status = coffer__fail_no_memory(err, scratch_size);
         goto out;
     }
-    if ((status = coffer__pool_run(pool, chunks, check_order, &search, err)) ||
-        (status = coffer_source_intact(scan->source, err)))
-        goto out;
-    *out = atomic_load(&search.unsorted) ? COFFER__MSCAN_ORDER_UNSORTED : COFFER__MSCAN_ORDER_SORTED;
+    status = coffer__pool_run(pool, chunks, check_order, &search, err);
+    if (!status)
+        status = coffer_source_intact(scan->source, err);
+    if (!status)
+        *out = atomic_load(&search.unsorted) ? COFFER__MSCAN_ORDER_UNSORTED : COFFER__MSCAN_ORDER_SORTED;
 out:
     coffer__free(search.scratch);
     coffer__pool_free(pool);
@@ -407,8 +433,7 @@ static coffer_status lower_bound(uint64_t *out, const coffer_mscan *scan, uint64
         uint64_t middle = low + (high - low) / 2;
         uint8_t scratch[COFFER__MSCAN_RECORD_SIZE];
         const uint8_t *record = NULL;
-        coffer_status status =
-            coffer__mscan_fetch(&record, scan->source, scan->record_area, middle, 1, scratch, err);
+        coffer_status status = coffer__mscan_records(&record, scan, middle, 1, scratch, err);
         if (status)
             return status;
         if (coffer__mscan_load_token(record) < token)
@@ -423,7 +448,7 @@ static coffer_status lower_bound(uint64_t *out, const coffer_mscan *scan, uint64
 coffer_status coffer_mscan_find_tokens(uint64_t *first, uint64_t *count, const coffer_mscan *scan,
                                        uint64_t begin, uint64_t end, coffer_error *err)
 {
-    uint64_t from, to;
+    uint64_t low, high;
     bool sorted = false;
     coffer_status status = coffer_mscan_is_sorted(&sorted, scan, err);
     if (status)
@@ -433,10 +458,14 @@ coffer_status coffer_mscan_find_tokens(uint64_t *first, uint64_t *count, const c
                             "token_idx is not sorted: tokens cannot be found by searching");
     if (begin > end)
         end = begin;
-    if ((status = lower_bound(&from, scan, begin, err)) || (status = lower_bound(&to, scan, end, err)) ||
-        (status = coffer_source_intact(scan->source, err)))
+    status = lower_bound(&low, scan, begin, err);
+    if (!status)
+        status = lower_bound(&high, scan, end, err);
+    if (!status)
+        status = coffer_source_intact(scan->source, err);
+    if (status)
         return status;
-    *first = from;
-    *count = to - from;
+    *first = low;
+    *count = high - low;
     return COFFER_OK;
 }

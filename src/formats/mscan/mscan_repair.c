@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/report.h"
 #include "base/utf8.h"
-#include "formats/mscan/mscan_damage.h"
+#include "formats/mscan/mscan_pieces.h"
 #include "formats/mscan/mscan_survey.h"
 #include "formats/rescue.h"
 
@@ -29,6 +29,8 @@ typedef struct rescue {
     coffer__id_names names;
     coffer__mscan_new_sequence recovered; /* covers tokens that no sequence has */
     coffer__mscan_draft draft;
+    coffer__mscan_pieces pieces; /* the records that are kept */
+    bool metadata_lost;
 } rescue;
 
 static void note_change(rescue *work, coffer_status code, uint64_t offset, const char *text)
@@ -65,13 +67,13 @@ static coffer_status read_as_utf8(coffer__buffer *out, const rescue *work, coffe
     if (!text)
         return coffer__fail_no_memory(err, len + 1);
     status = coffer_source_read_at(text, work->source, COFFER__MSCAN_HEADER_SIZE, len, err);
-    for (size_t at = 0; !status && at < len;) {
-        size_t valid = coffer__utf8_valid_prefix(text + at, len - at);
-        coffer__buffer_append(out, text + at, valid);
-        at += valid;
-        if (at < len) {
+    for (size_t done = 0; !status && done < len;) {
+        size_t valid = coffer__utf8_valid_prefix(text + done, len - done);
+        coffer__buffer_append(out, text + done, valid);
+        done += valid;
+        if (done < len) {
             coffer__buffer_append(out, "\xef\xbf\xbd", 3);
-            at++;
+            done++;
         }
     }
     coffer__buffer_append(out, "", 1);
@@ -148,14 +150,18 @@ static coffer_status load_metadata(rescue *work, coffer_error *err)
         note_change(work, status, cause.offset, cause.text);
         coffer__report_add(work->report, status, COFFER_WARNING, COFFER__MSCAN_HEADER_SIZE,
                            "the metadata is lost: names and sequences are made up from the records");
+        work->metadata_lost = true;
         status = coffer__mscan_compose_empty(&work->metadata, &empty, NULL, &work->limits, &cause);
     }
     if (status) {
         status = coffer__fail_copy(err, &cause);
         goto out;
     }
+    if (!work->metadata_lost)
+        status = coffer__mscan_check_seal(&work->metadata, work->header.record_count, found, err);
     take_over_findings(work, found);
-    status = coffer__report_status(found, err);
+    if (!status)
+        status = coffer__report_status(found, err);
 out:
     coffer_report_free(found);
     return status;
@@ -169,11 +175,19 @@ static void report_lost(rescue *work)
     if (area->lost == 0)
         return;
     work->changed = true;
-    coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, area->start,
-                       area->overwritten_head ? "records lost at the front, overwritten by metadata: %" PRIu64
-                                                "; kept: %" PRIu64
-                                              : "records missing at the end: %" PRIu64 "; kept: %" PRIu64,
-                       area->lost, area->count);
+    if (area->tail_count > 0)
+        coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING,
+                           area->start + area->count * COFFER__MSCAN_RECORD_SIZE,
+                           "records missing or incomplete after record %" PRIu64 ": %" PRIu64
+                           "; kept before: %" PRIu64 ", after: %" PRIu64,
+                           area->count, area->lost, area->count, area->tail_count);
+    else
+        coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, area->start,
+                           area->overwritten_head
+                               ? "records lost at the front, overwritten by metadata: %" PRIu64
+                                 "; kept: %" PRIu64
+                               : "records missing at the end: %" PRIu64 "; kept: %" PRIu64,
+                           area->lost, area->count);
 }
 
 /* Whether a record after the last one belongs to an append that was not committed: its parameter must be
@@ -184,29 +198,29 @@ static bool belongs(const rescue *work, const uint8_t *record, uint64_t limit)
            coffer__mscan_load_token(record) < limit;
 }
 
-/* How many whole records of the tail are taken in: those before the first that does not belong. */
+/* How many complete records of the tail are kept: those before the first that does not belong. */
 static coffer_status count_tail(uint64_t *out, const rescue *work, coffer_error *err)
 {
     uint8_t scratch[512 * COFFER__MSCAN_RECORD_SIZE];
     const size_t batch = sizeof scratch / COFFER__MSCAN_RECORD_SIZE;
     uint64_t whole = work->area.trailing / COFFER__MSCAN_RECORD_SIZE;
     uint64_t limit = work->metadata.total_tokens, taken = 0;
-    bool going_on = true;
+    bool unbroken = true;
     if (whole > COFFER__MSCAN_MAX_RECORDS - work->area.count)
         whole = COFFER__MSCAN_MAX_RECORDS - work->area.count;
     if (limit < COFFER__MSCAN_MAX_TOKENS)
         limit += whole; /* every new token brings at least one record */
-    while (going_on && taken < whole) {
-        size_t n = whole - taken < batch ? (size_t)(whole - taken) : batch, i = 0;
+    while (unbroken && taken < whole) {
+        size_t some = whole - taken < batch ? (size_t)(whole - taken) : batch, i = 0;
         const uint8_t *records = NULL;
         coffer_status status = coffer__mscan_fetch(&records, work->source, work->area.start,
-                                                   work->area.count + taken, n, scratch, err);
+                                                   work->area.count + taken, some, scratch, err);
         if (status)
             return status;
-        while (i < n && belongs(work, records + i * COFFER__MSCAN_RECORD_SIZE, limit))
+        while (i < some && belongs(work, records + i * COFFER__MSCAN_RECORD_SIZE, limit))
             i++;
         taken += i;
-        going_on = i == n;
+        unbroken = i == some;
     }
     *out = taken;
     return coffer_source_intact(work->source, err);
@@ -237,18 +251,22 @@ static coffer_status settle_tail(rescue *work, coffer_error *err)
 
 static coffer_status name_unknown_params(rescue *work, coffer_error *err)
 {
+    const coffer__mscan_pieces *pieces = &work->pieces;
     uint64_t named = 0;
-    for (uint32_t id = coffer__mscan_next_unknown(&work->survey, 0); id < COFFER__MSCAN_PARAM_IDS;
-         id = coffer__mscan_next_unknown(&work->survey, id + 1), named++) {
+    for (uint32_t id = 0; id < COFFER__MSCAN_PARAM_IDS; id++) {
         char name[32];
+        if (!(pieces->used_ids[id / 64] >> id % 64 & 1) || work->metadata.param_index[id])
+            continue;
         int len = snprintf(name, sizeof name, "unknown.%lu", (unsigned long)id);
         coffer_status status = coffer__id_names_add(&work->names, (uint16_t)id, name, (size_t)len, err);
         if (status)
             return status;
+        named++;
     }
+    if (named == 0)
+        return COFFER_OK;
     work->changed = true;
-    coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_WARNING,
-                       work->area.start + work->survey.unknown_first * COFFER__MSCAN_RECORD_SIZE,
+    coffer__report_add(work->report, COFFER_E_DANGLING_REFERENCE, COFFER_WARNING, work->area.start,
                        "parameters that the map does not have, now called unknown.ID: %" PRIu64, named);
     return COFFER_OK;
 }
@@ -258,9 +276,11 @@ static void cover_tokens(rescue *work)
 {
     static char source[] = "recovered";
     const coffer__mscan_metadata *metadata = &work->metadata;
+    const coffer__mscan_pieces *pieces = &work->pieces;
     coffer__mscan_new_sequence *recovered = &work->recovered;
-
-    recovered->num_tokens = (uint64_t)work->survey.max_token + 1 - metadata->total_tokens;
+    if (pieces->past_count == 0)
+        return;
+    recovered->num_tokens = (uint64_t)pieces->max_token + 1 - metadata->total_tokens;
     recovered->source = source;
     recovered->source_len = sizeof source - 1;
     if (metadata->sequence_count > 0 &&
@@ -272,13 +292,22 @@ static void cover_tokens(rescue *work)
     work->draft.added = recovered;
     work->draft.added_count = 1;
     work->changed = true;
-    coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING,
-                       work->area.start + work->survey.past_first * COFFER__MSCAN_RECORD_SIZE,
+    coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, work->area.start,
                        "records past the %" PRIu64 " tokens of all sequences: %" PRIu64
                        "; the new sequence %" PRIu64 ", "
                        "\"recovered\", covers them up to token %lu",
-                       metadata->total_tokens, work->survey.past_count, recovered->sequence_id,
-                       (unsigned long)work->survey.max_token);
+                       metadata->total_tokens, pieces->past_count, recovered->sequence_id,
+                       (unsigned long)pieces->max_token);
+}
+
+static void report_dropped(rescue *work)
+{
+    if (work->pieces.dropped == 0)
+        return;
+    work->changed = true;
+    coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, work->pieces.dropped_offset,
+                       "records dropped because their token is far past the end of all sequences: %" PRIu64,
+                       work->pieces.dropped);
 }
 
 static coffer_status settle_records(rescue *work, coffer_error *err)
@@ -288,18 +317,71 @@ static coffer_status settle_records(rescue *work, coffer_error *err)
                                        .count = work->area.count,
                                        .metadata = &work->metadata };
     coffer_status status = coffer__mscan_survey_records(&work->survey, &opts, err);
-    if (!status && work->survey.unknown_count > 0)
+    /* Every token past the total brings at least one record; without metadata there may be gaps. */
+    uint64_t limit = work->metadata.total_tokens + work->survey.past_count;
+    if (work->metadata.sequence_count == 0)
+        limit = 1024 + 64 * work->area.count;
+    if (!status)
+        status = coffer__mscan_pieces_find(&work->pieces, &work->area, work->source, &work->header,
+                                           &work->metadata, limit, err);
+    if (!status)
         status = name_unknown_params(work, err);
-    if (!status && work->survey.past_count > 0)
-        cover_tokens(work);
-    return status;
+    if (status)
+        return status;
+    report_dropped(work);
+    cover_tokens(work);
+    return COFFER_OK;
 }
 
-/* Sequences that say where their records are must not say it of records that are gone. */
+/* ---- Verification ---- */
+
+static void report_marks(rescue *work)
+{
+    for (size_t i = 0; i < work->pieces.mark_count; i++) {
+        const coffer__mscan_mark *mark = &work->pieces.marks[i];
+        uint64_t last = mark->first_record + mark->num_records - 1;
+        work->changed = true;
+        if (mark->in_metadata)
+            coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_WARNING, COFFER__MSCAN_HEADER_SIZE,
+                               "the metadata could not be verified; the new file is marked as damaged");
+        else if (mark->unverified)
+            coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_WARNING, work->area.start,
+                               "records %" PRIu64 " to %" PRIu64
+                               " of the new file could not be verified; they are marked as unverified",
+                               mark->first_record, last);
+        else
+            coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_WARNING, work->area.start,
+                               "records %" PRIu64 " to %" PRIu64
+                               " of the new file do not match their checksum; they are marked as damaged",
+                               mark->first_record, last);
+    }
+}
+
+static coffer_status settle_marks(rescue *work, coffer_error *err)
+{
+    const coffer__mscan_metadata *metadata = &work->metadata;
+    bool claims_seal = coffer__json_find(metadata->root, COFFER__MSCAN_SEAL_KEY) ||
+                       coffer__json_find(metadata->root, COFFER__MSCAN_SUMS_KEY);
+    coffer_error ignored = COFFER_ERROR_INIT;
+    coffer_status status = COFFER_OK;
+    if (work->metadata_lost ||
+        (claims_seal && coffer__mscan_check_seal(metadata, work->header.record_count, NULL, &ignored)))
+        status = coffer__mscan_pieces_mark_metadata(&work->pieces, err);
+    if (!status && !work->metadata_lost)
+        status = coffer__mscan_pieces_verify(&work->pieces, err);
+    if (status)
+        return status;
+    report_marks(work);
+    work->draft.marks = work->pieces.marks;
+    work->draft.mark_count = work->pieces.mark_count;
+    return COFFER_OK;
+}
+
+/* Sequences that say where their records are must not say it of records that are gone or have moved. */
 static void settle_extents(rescue *work)
 {
     uint64_t wrong = 0;
-    work->draft.extent_limit = work->area.overwritten_head ? 0 : work->area.count;
+    work->draft.extent_limit = work->pieces.unmoved;
     for (size_t i = 0; i < work->metadata.sequence_count; i++) {
         coffer__mscan_extent extent = coffer__mscan_extent_of(work->metadata.sequence_values[i]);
         wrong += extent.has_range &&
@@ -316,32 +398,51 @@ static void settle_extents(rescue *work)
 
 static coffer_status write_repaired(coffer__sink *sink, void *context, coffer_error *err)
 {
-    const rescue *work = context;
+    rescue *work = context;
     coffer__buffer json = COFFER__BUFFER_INIT;
-    coffer_status status = coffer__mscan_compose(&json, &work->draft, err);
+    coffer__chunk_counter sums = { 0 };
+    coffer_status status = coffer__mscan_pieces_sum(&sums, &work->pieces, err);
     uint32_t area = 0;
+    work->draft.sums = sums.sums;
+    work->draft.sum_count = sums.count;
+    work->draft.bad_sequences = work->pieces.bad_sequences;
+    if (!status)
+        status = coffer__mscan_compose(&json, &work->draft, err);
     if (!status)
         status = coffer__mscan_place_records(&area, json.len, coffer__mscan_default_room(json.len), err);
     if (!status)
-        status = coffer__mscan_write_front(sink, area, work->area.count, &json, err);
+        status = coffer__mscan_write_front(sink, area, work->pieces.total, &json, err);
     coffer__buffer_free(&json);
-    if (status)
-        return status;
-    return coffer__sink_copy_source(sink, work->source, work->area.start,
-                                    work->area.count * COFFER__MSCAN_RECORD_SIZE, work->opts->progress, err);
+    coffer__chunk_counter_free(&sums);
+    for (size_t i = 0; !status && i < work->pieces.count; i++)
+        status = coffer__sink_copy_source(sink, work->source, work->pieces.list[i].offset,
+                                          work->pieces.list[i].count * COFFER__MSCAN_RECORD_SIZE,
+                                          work->opts->progress, err);
+    return status;
 }
 
 static coffer_status rescue_all(rescue *work, const char *path, coffer_error *err)
 {
-    coffer_status status;
-    if ((status = coffer__mscan_read_header(&work->header, work->source, err)) ||
-        (status = load_metadata(work, err)) ||
-        (status = coffer__mscan_names_init(&work->names, &work->metadata, err)) ||
-        (status =
-             coffer__mscan_locate_records(&work->area, work->source, &work->header, &work->metadata, err)))
+    coffer_status status = coffer__mscan_read_header(&work->header, work->source, err);
+    if (!status)
+        status = load_metadata(work, err);
+    if (!status)
+        status = coffer__mscan_names_init(&work->names, &work->metadata, err);
+    if (!status)
+        status = coffer__mscan_locate_records(&work->area, work->source, &work->header, &work->metadata, err);
+    if (status)
         return status;
+    if (work->area.uncertain)
+        return coffer__fail(err, COFFER_E_TRUNCATED, work->header.header_len,
+                            "bytes are missing, and where the records start cannot be determined: any choice "
+                            "could write wrong values");
     report_lost(work);
-    if ((status = settle_tail(work, err)) || (status = settle_records(work, err)))
+    status = settle_tail(work, err);
+    if (!status)
+        status = settle_records(work, err);
+    if (!status)
+        status = settle_marks(work, err);
+    if (status)
         return status;
     settle_extents(work);
     work->draft.base = &work->metadata;
@@ -354,14 +455,14 @@ coffer_status coffer__mscan_repair(coffer_report *out, coffer_source *src, const
                                    const coffer_repair_opts *opts, coffer_error *err)
 {
     rescue *work = coffer__calloc(1, sizeof *work);
-    coffer_status status;
     if (!work)
         return coffer__fail_no_memory(err, sizeof *work);
     work->report = out;
     work->source = src;
     work->opts = opts;
     work->limits = coffer__limits(opts->limits);
-    status = rescue_all(work, out_path, err);
+    coffer_status status = rescue_all(work, out_path, err);
+    coffer__mscan_pieces_free(&work->pieces);
     coffer__id_names_free(&work->names);
     coffer__mscan_metadata_free(&work->metadata);
     coffer__free(work);

@@ -115,8 +115,7 @@ static coffer_status visit_tokens(const coffer_mscan *scan, visit_record visit, 
         uint64_t left = scan->record_count - first;
         size_t count = left < INDEX_BATCH ? (size_t)left : INDEX_BATCH;
         const uint8_t *packed;
-        coffer_status status =
-            coffer__mscan_fetch(&packed, scan->source, scan->record_area, first, count, scratch, err);
+        coffer_status status = coffer__mscan_records(&packed, scan, first, count, scratch, err);
         for (size_t i = 0; !status && i < count; i++)
             status = visit(context, first + i,
                            coffer__mscan_load_token(packed + i * COFFER__MSCAN_RECORD_SIZE), err);

@@ -79,33 +79,67 @@ static coffer_status add_score(coffer_mscan_scores *to, size_t *capacity, coffer
     return COFFER_OK;
 }
 
-/* ---- By parameter, or all in one ---- */
+/* ---- By parameter, its blocks or its layer, or all in one ---- */
 
 static cell cell_of_group(const coffer_mscan_group *group)
 {
     return (cell){ group->count, { group->column[0].sum, group->column[1].sum } };
 }
 
-static coffer_status score_params(coffer_mscan_scores *out, const scoring *work,
-                                  const coffer_mscan_stats *by_param, coffer_error *err)
+/* groups : by parameter, or by parameter and block. */
+static coffer_status score_groups(coffer_mscan_scores *out, const scoring *work,
+                                  const coffer_mscan_stats *groups, unsigned param_shift, coffer_error *err)
 {
-    bool all = work->query->by == COFFER_MSCAN_BY_ALL;
-    coffer_mscan_score score = { 0 };
     size_t capacity = 0;
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; !status && i < by_param->count; i++) {
-        const coffer_mscan_group *group = &by_param->groups[i];
-        uint32_t layer = work->layers->of_param[group->key];
+    for (size_t i = 0; !status && i < groups->count; i++) {
+        const coffer_mscan_group *group = &groups->groups[i];
+        uint32_t layer = work->layers->of_param[group->key >> param_shift];
         cell part = cell_of_group(group);
+        coffer_mscan_score score = { .key = group->key };
         if (layer == 0)
             continue;
-        if (!all)
-            score = (coffer_mscan_score){ .key = group->key };
         add_to_score(&score, work, layer - 1, &part);
-        if (!all)
-            status = add_score(out, &capacity, &score, err);
+        status = add_score(out, &capacity, &score, err);
     }
-    return status || !all ? status : add_score(out, &capacity, &score, err);
+    return status;
+}
+
+/* Scores that are sums over parameters: of the layer of each, or of all. */
+static coffer_status score_sums(coffer_mscan_scores *out, const scoring *work, const coffer_mscan *scan,
+                                const coffer_mscan_stats *by_param, coffer_error *err)
+{
+    bool all = work->query->by == COFFER_MSCAN_BY_ALL;
+    size_t count = all ? 1 : coffer_mscan_layer_count(scan), capacity = 0;
+    coffer_mscan_score *sums = coffer__calloc(count, sizeof *sums);
+    if (!sums)
+        return coffer__fail_no_memory(err, count * sizeof *sums);
+    for (size_t i = 0; i < by_param->count; i++) {
+        const coffer_mscan_group *group = &by_param->groups[i];
+        uint32_t layer = work->layers->of_param[group->key];
+        size_t key = all ? 0 : coffer_mscan_layer_of_param(scan, (uint16_t)group->key);
+        cell part = cell_of_group(group);
+        if (layer > 0)
+            add_to_score(&sums[key], work, layer - 1, &part);
+    }
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < count; i++) {
+        sums[i].key = i;
+        status = add_score(out, &capacity, &sums[i], err);
+    }
+    coffer__free(sums);
+    return status;
+}
+
+static coffer_status score_blocks(coffer_mscan_scores *out, const scoring *work,
+                                  coffer__mscan_selection *selection, coffer_error *err)
+{
+    coffer_mscan_stats *by_block = NULL;
+    coffer_status status = coffer__mscan_stats_of(&by_block, selection, work->query, err);
+    if (!status)
+        status = score_groups(out, work, by_block, 16, err);
+    coffer_mscan_stats_free(by_block);
+    return status;
 }
 
 /* ---- By block, token or sequence: sums by layer and key, as many keys at a time as memory allows ---- */
@@ -193,7 +227,9 @@ static coffer_status score_window(coffer_mscan_scores *out, size_t *capacity, wi
 
     pass.threads = threads;
     pass.visit = work->query->by == COFFER_MSCAN_BY_BLOCK ? visit_blocks : visit_tokens;
-    if (status || (status = coffer__mscan_pass_run(&pass, err)))
+    if (!status)
+        status = coffer__mscan_pass_run(&pass, err);
+    if (status)
         return status;
     for (uint64_t key = 0; !status && key < part->key_count; key++) {
         coffer_mscan_score score = { .key = part->first_key + key };
@@ -325,8 +361,12 @@ coffer_status coffer_mscan_scores_new(coffer_mscan_scores **out, const coffer_ms
         status = coffer__fail_no_memory(err, sizeof *scores);
         goto out;
     }
-    if (query.by == COFFER_MSCAN_BY_ALL || query.by == COFFER_MSCAN_BY_PARAM)
-        status = score_params(scores, &work, by_param, err);
+    if (query.by == COFFER_MSCAN_BY_PARAM)
+        status = score_groups(scores, &work, by_param, 0, err);
+    else if (query.by == COFFER_MSCAN_BY_PARAM_BLOCK)
+        status = score_blocks(scores, &work, &selection, err);
+    else if (query.by == COFFER_MSCAN_BY_ALL || query.by == COFFER_MSCAN_BY_LAYER)
+        status = score_sums(scores, &work, scan, by_param, err);
     else
         status = score_others(scores, &work, &selection, err);
     if (status)

@@ -102,7 +102,8 @@ static coffer_status stats_by_small_key(coffer_mscan_stats **out, coffer__mscan_
         return status;
     pass.visit = keys->in_record ? visit_small : visit_runs;
     pass.context = &tally;
-    if ((status = coffer__mscan_pass_run(&pass, err)))
+    status = coffer__mscan_pass_run(&pass, err);
+    if (status)
         goto out;
     coffer__mscan_tally_finish(&tally.sums, (size_t)keys->count);
     groups = tally.sums.groups;
@@ -182,6 +183,10 @@ coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_sel
                                      const coffer_mscan_stats_opts *query, coffer_error *err)
 {
     coffer__mscan_keys keys;
+    if (query->by == COFFER_MSCAN_BY_LAYER)
+        return coffer__mscan_stats_by_layer(out, selection, query, err);
+    if (query->by == COFFER_MSCAN_BY_PARAM_BLOCK)
+        return coffer__mscan_stats_by_param_block(out, selection, query, err);
     coffer_status status = coffer__mscan_keys_find(&keys, selection, query, err);
     if (status)
         return status;

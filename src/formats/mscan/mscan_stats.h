@@ -15,4 +15,10 @@ struct coffer_mscan_stats {
 coffer_status coffer__mscan_stats_of(coffer_mscan_stats **out, coffer__mscan_selection *selection,
                                      const coffer_mscan_stats_opts *query, coffer_error *err);
 
+/* The same for one grouping each (mscan_stats_folded.c). */
+coffer_status coffer__mscan_stats_by_layer(coffer_mscan_stats **out, coffer__mscan_selection *selection,
+                                           const coffer_mscan_stats_opts *query, coffer_error *err);
+coffer_status coffer__mscan_stats_by_param_block(coffer_mscan_stats **out, coffer__mscan_selection *selection,
+                                                 const coffer_mscan_stats_opts *query, coffer_error *err);
+
 #endif

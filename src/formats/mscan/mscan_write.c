@@ -45,6 +45,7 @@ void coffer__mscan_writer_free(coffer_mscan_writer *writer)
     for (size_t i = 0; i < writer->sequence_count; i++)
         coffer__free(writer->sequences[i].source);
     coffer__free(writer->sequences);
+    coffer__chunk_counter_free(&writer->sums);
     coffer__id_names_free(&writer->names);
     coffer__mscan_metadata_free(&writer->base);
     coffer__free(writer->path);
@@ -64,6 +65,9 @@ static coffer_status check_extra(const coffer__json_value *extra, const coffer_m
                                      "model_name",
                                      "id_to_param_name_map",
                                      "sequences",
+                                     COFFER__MSCAN_SUMS_KEY,
+                                     COFFER__MSCAN_SEAL_KEY,
+                                     COFFER__MSCAN_DAMAGE_KEY,
                                      opts->activation || opts->grad_norm ? "quantization" : NULL,
                                      opts->block_size ? "block_size" : NULL };
     if (extra->kind != COFFER__JSON_OBJECT)
@@ -338,6 +342,8 @@ static coffer_status write_pack(coffer_mscan_writer *writer, coffer__mscan_new_s
         coffer__mscan_store(packed + i * COFFER__MSCAN_RECORD_SIZE, &record);
     }
     coffer_status status = emit(writer, packed, len, err);
+    if (!status)
+        status = coffer__chunk_counter_add(&writer->sums, packed, len, err);
     if (status)
         return status;
     if (sequence) {
@@ -416,53 +422,61 @@ coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint
 
 /* ---- Committing ---- */
 
-coffer_status coffer__mscan_writer_compose(coffer__buffer *out, const coffer_mscan_writer *writer,
+coffer_status coffer__mscan_writer_compose(coffer__buffer *out, coffer_mscan_writer *writer,
                                            coffer_error *err)
 {
     coffer__mscan_draft draft = { .base = &writer->base,
                                   .names = &writer->names,
                                   .added = writer->sequences,
                                   .added_count = writer->sequence_count,
-                                  .extent_limit = writer->extent_limit };
+                                  .extent_limit = writer->extent_limit,
+                                  .sums = writer->sums.sums,
+                                  .sum_count = writer->sums.count,
+                                  .marks = writer->base.marks,
+                                  .mark_count = writer->base.mark_count };
     return coffer__mscan_compose(out, &draft, err);
 }
 
 coffer_status coffer__mscan_write_front(coffer__sink *sink, uint32_t area, uint64_t record_count,
-                                        const coffer__buffer *json, coffer_error *err)
+                                        coffer__buffer *json, coffer_error *err)
 {
     uint8_t header[COFFER__MSCAN_HEADER_SIZE];
-    coffer_status status;
+    coffer__mscan_close_seal(json, area, record_count);
     coffer__mscan_write_header(header, area, (uint32_t)record_count);
-    if ((status = coffer__sink_write(sink, header, sizeof header, err)) ||
-        (status = coffer__sink_write(sink, json->data, json->len, err)))
+    coffer_status status = coffer__sink_write(sink, header, sizeof header, err);
+    if (!status)
+        status = coffer__sink_write(sink, json->data, json->len, err);
+    if (status)
         return status;
     return coffer__sink_fill(sink, ' ', area - sizeof header - json->len, err);
 }
 
 /* The metadata fits the room that was left: it goes there. */
-static coffer_status patch_front(coffer_mscan_writer *writer, const coffer__buffer *json, coffer_error *err)
+static coffer_status patch_front(coffer_mscan_writer *writer, coffer__buffer *json, coffer_error *err)
 {
     uint8_t header[COFFER__MSCAN_HEADER_SIZE];
-    coffer_status status;
+    coffer__mscan_close_seal(json, writer->area, writer->record_count);
     coffer__mscan_write_header(header, writer->area, (uint32_t)writer->record_count);
-    status = coffer__sink_patch(writer->sink, 0, header, sizeof header, err);
+    coffer_status status = coffer__sink_patch(writer->sink, 0, header, sizeof header, err);
     return status ? status : coffer__sink_patch(writer->sink, sizeof header, json->data, json->len, err);
 }
 
 /* The metadata outgrew the room: a second temporary file takes the first one's place. */
-static coffer_status move_records(coffer_mscan_writer *writer, const coffer__buffer *json, uint32_t area,
+static coffer_status move_records(coffer_mscan_writer *writer, coffer__buffer *json, uint32_t area,
                                   coffer_error *err)
 {
     coffer__sink_opts options = { .exclusive = !writer->overwrite };
     coffer__sink *larger = NULL;
-    coffer_status status;
     int fd = -1;
-    if ((status = coffer__sink_create(&larger, writer->path, &options, err)) ||
-        (status = coffer__mscan_write_front(larger, area, writer->record_count, json, err)) ||
-        (status = coffer__sink_read_back(&fd, writer->sink, err)) ||
-        (status =
-             coffer__sink_copy_file(larger, fd, writer->area,
-                                    writer->record_count * COFFER__MSCAN_RECORD_SIZE, writer->path, err))) {
+    coffer_status status = coffer__sink_create(&larger, writer->path, &options, err);
+    if (!status)
+        status = coffer__mscan_write_front(larger, area, writer->record_count, json, err);
+    if (!status)
+        status = coffer__sink_read_back(&fd, writer->sink, err);
+    if (!status)
+        status = coffer__sink_copy_file(larger, fd, writer->area,
+                                        writer->record_count * COFFER__MSCAN_RECORD_SIZE, writer->path, err);
+    if (status) {
         coffer__sink_discard(larger);
         return status;
     }
@@ -471,7 +485,7 @@ static coffer_status move_records(coffer_mscan_writer *writer, const coffer__buf
     return COFFER_OK;
 }
 
-static coffer_status commit_new(coffer_mscan_writer *writer, const coffer__buffer *json, coffer_error *err)
+static coffer_status commit_new(coffer_mscan_writer *writer, coffer__buffer *json, coffer_error *err)
 {
     uint64_t room = writer->reserve ? writer->reserve : coffer__mscan_default_room(json->len);
     uint64_t records_len = writer->record_count * COFFER__MSCAN_RECORD_SIZE;
@@ -479,7 +493,8 @@ static coffer_status commit_new(coffer_mscan_writer *writer, const coffer__buffe
     coffer_status status;
     uint32_t area;
 
-    if ((status = coffer__mscan_place_records(&area, json->len, room, err)))
+    status = coffer__mscan_place_records(&area, json->len, room, err);
+    if (status)
         return status;
     if (writer->spool >= 0) {
         status = coffer__mscan_write_front(writer->sink, area, writer->record_count, json, err);
@@ -509,7 +524,10 @@ coffer_status coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_err
                               "sequence %" PRIu64 " was begun and not ended", writer->next_sequence_id);
         goto out;
     }
-    if ((status = coffer__mscan_writer_compose(&json, writer, err)))
+    status = coffer__chunk_counter_end(&writer->sums, err);
+    if (!status)
+        status = coffer__mscan_writer_compose(&json, writer, err);
+    if (status)
         goto out;
     status =
         writer->update ? coffer__mscan_commit_append(writer, &json, err) : commit_new(writer, &json, err);

@@ -23,9 +23,10 @@ struct coffer_mscan_writer {
     uint64_t tokens_in_sequence; /* 1 + the largest token_idx of the open one */
     uint64_t record_count;       /* old and new */
     uint64_t old_record_count;
-    uint64_t extent_limit; /* as in coffer__mscan_draft */
-    uint32_t area;         /* where the records start; 0 in a new file until the first is written */
-    uint64_t reserve;      /* room the caller asked for, 0 = default */
+    uint64_t extent_limit;      /* as in coffer__mscan_draft */
+    coffer__chunk_counter sums; /* of the records, old and new */
+    uint32_t area;              /* where the records start; 0 in a new file until the first is written */
+    uint64_t reserve;           /* room the caller asked for, 0 = default */
 
     /* A new file. */
     coffer__sink *sink;
@@ -43,16 +44,16 @@ struct coffer_mscan_writer {
 void coffer__mscan_writer_free(coffer_mscan_writer *writer);
 coffer_mscan_writer *coffer__mscan_writer_new(const char *path, coffer_error *err);
 /* The metadata with everything added so far. */
-coffer_status coffer__mscan_writer_compose(coffer__buffer *out, const coffer_mscan_writer *writer,
+coffer_status coffer__mscan_writer_compose(coffer__buffer *out, coffer_mscan_writer *writer,
                                            coffer_error *err);
-/* Header, metadata and spaces up to where the records start. */
+/* Closes the seal of the metadata; writes header, metadata and spaces up to where the records start. */
 coffer_status coffer__mscan_write_front(coffer__sink *sink, uint32_t area, uint64_t record_count,
-                                        const coffer__buffer *json, coffer_error *err);
+                                        coffer__buffer *json, coffer_error *err);
 
 /* Writing and committing of an append. */
 coffer_status coffer__mscan_append_records(coffer_mscan_writer *writer, const uint8_t *packed, size_t len,
                                            coffer_error *err);
-coffer_status coffer__mscan_commit_append(coffer_mscan_writer *writer, const coffer__buffer *json,
+coffer_status coffer__mscan_commit_append(coffer_mscan_writer *writer, coffer__buffer *json,
                                           coffer_error *err);
 
 #endif

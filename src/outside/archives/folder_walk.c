@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"
+#include "io/inputs.h"
 #include "io/os.h"
 
 #include <dirent.h>
@@ -17,18 +18,35 @@
 /* Size of the first read; a file that fills it is read further. */
 #define FIRST_READ ((size_t)128 << 10)
 
+/* A folder that is still to be listed, and the folders above it, which a link must not lead back to. */
+typedef struct waiting {
+    const char *path; /* relative; "" is the root */
+    bool hidden;
+    dev_t device;
+    ino_t inode;
+    const struct waiting *parent;
+} waiting;
+
 typedef struct walk {
     coffer__folder_list *list;
     const char *root;
+    const coffer__folder_walk_opts *opts;
     const coffer_limits *limits;
     coffer__arena arena;
-    const char **folders; /* relative paths that are still to be listed; "" is the root */
+    const waiting **folders;
     size_t folder_count, folder_capacity;
 } walk;
 
-static bool is_left_out(const char *name)
+static bool is_hidden(const char *name)
 {
     return name[0] == '.' || strcasecmp(name, "Thumbs.db") == 0 || strcasecmp(name, "desktop.ini") == 0;
+}
+
+const char *coffer__folder_entry_name(coffer__folder_entry entry)
+{
+    static const char *const names[] = { "a file",   "a symbolic link", "a named pipe",
+                                         "a socket", "a device",        "a folder that cannot be listed" };
+    return names[entry];
 }
 
 static const char *join(coffer__arena *arena, const char *folder, const char *name)
@@ -44,7 +62,7 @@ static const char *join(coffer__arena *arena, const char *folder, const char *na
     return path;
 }
 
-static coffer_status add_file(walk *work, const char *folder, const char *name, bool irregular,
+static coffer_status add_file(walk *work, const waiting *folder, const char *name, coffer__folder_entry entry,
                               coffer_error *err)
 {
     coffer__folder_list *list = work->list;
@@ -55,62 +73,92 @@ static coffer_status add_file(walk *work, const char *folder, const char *name, 
         coffer__array_reserve_one(&list->files, &list->capacity, list->count, sizeof *list->files, err);
     if (status)
         return status;
-    const char *path = join(&list->paths, folder, name);
+    const char *path = join(&list->paths, folder->path, name);
     if (!path)
         return coffer__fail_no_memory(err, strlen(name));
-    list->files[list->count++] = (coffer__folder_file){ path, irregular };
+    list->files[list->count++] =
+        (coffer__folder_file){ path, entry, folder->hidden || is_hidden(name), work->opts->root };
     return COFFER_OK;
 }
 
-static coffer_status add_folder(walk *work, const char *folder, const char *name, coffer_error *err)
+static coffer_status add_folder(walk *work, const waiting *parent, const char *name, const struct stat *st,
+                                coffer_error *err)
 {
     coffer_status status = coffer__array_reserve_one(&work->folders, &work->folder_capacity,
                                                      work->folder_count, sizeof *work->folders, err);
     if (status)
         return status;
-    const char *path = join(&work->arena, folder, name);
-    if (!path)
+    waiting *folder = coffer__arena_take(&work->arena, sizeof *folder);
+    const char *path = join(&work->arena, parent ? parent->path : "", name);
+    if (!folder || !path)
         return coffer__fail_no_memory(err, strlen(name));
-    work->folders[work->folder_count++] = path;
+    *folder =
+        (waiting){ path, parent && (parent->hidden || is_hidden(name)), st->st_dev, st->st_ino, parent };
+    work->folders[work->folder_count++] = folder;
     return COFFER_OK;
 }
 
-static coffer_status add_name(walk *work, void *open_folder, const char *folder, const char *name,
+static coffer__folder_entry entry_of(mode_t mode)
+{
+    return S_ISREG(mode)    ? COFFER__ENTRY_FILE
+           : S_ISLNK(mode)  ? COFFER__ENTRY_LINK
+           : S_ISFIFO(mode) ? COFFER__ENTRY_PIPE
+           : S_ISSOCK(mode) ? COFFER__ENTRY_SOCKET
+                            : COFFER__ENTRY_DEVICE;
+}
+
+/* *st becomes what a link leads to; a link that leads nowhere, or back to a folder above, stays a link. */
+static void follow(const walk *work, const waiting *folder, const char *name, struct stat *st)
+{
+    coffer__buffer path = COFFER__BUFFER_INIT;
+    struct stat target;
+    coffer__buffer_printf(&path, "%s/%s%s%s", work->root, folder->path, *folder->path ? "/" : "", name);
+    bool found = !path.failed && coffer__os_stat(coffer__buffer_text(&path), &target) == 0;
+    coffer__buffer_free(&path);
+    for (const waiting *above = folder; found && S_ISDIR(target.st_mode) && above; above = above->parent)
+        found = above->device != target.st_dev || above->inode != target.st_ino;
+    if (found)
+        *st = target;
+}
+
+static coffer_status add_name(walk *work, void *open_folder, const waiting *folder, const char *name,
                               unsigned char type, coffer_error *err)
 {
-    if (is_left_out(name))
+    struct stat st = { .st_mode = S_IFREG };
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return COFFER_OK;
-    if (type == DT_UNKNOWN) {
-        struct stat st;
-        if (coffer__os_stat_in(open_folder, name, &st) != 0)
-            return coffer__fail_other(err, coffer__fail_errno(err, "cannot examine", errno), name);
-        type = S_ISREG(st.st_mode) ? DT_REG : S_ISDIR(st.st_mode) ? DT_DIR : DT_LNK;
-    }
-    return type == DT_DIR ? add_folder(work, folder, name, err)
-                          : add_file(work, folder, name, type != DT_REG, err);
+    if (type != DT_REG && coffer__os_stat_in(open_folder, name, &st) != 0)
+        return coffer__fail_other(err, coffer__fail_errno(err, "cannot examine", errno), name);
+    if (S_ISLNK(st.st_mode) && work->opts->follow_links)
+        follow(work, folder, name, &st);
+    return S_ISDIR(st.st_mode) ? add_folder(work, folder, name, &st, err)
+                               : add_file(work, folder, name, entry_of(st.st_mode), err);
 }
 
 /* folder : "" for the folder that the caller named. */
-static coffer_status fail_listing(const char *folder, int error_number, coffer_error *err)
+static coffer_status fail_listing(walk *work, const waiting *folder, int error_number, coffer_error *err)
 {
+    if (work->opts->keep_unreadable && *folder->path)
+        return add_file(work, folder, "", COFFER__ENTRY_UNREADABLE, err);
     return coffer__fail_other(err, coffer__fail_errno(err, "cannot list", error_number),
-                              *folder ? folder : NULL);
+                              *folder->path ? folder->path : NULL);
 }
 
-static coffer_status list_folder(walk *work, const char *folder, coffer_error *err)
+static coffer_status list_folder(walk *work, const waiting *folder, coffer_error *err)
 {
     coffer__buffer path = COFFER__BUFFER_INIT;
     coffer_status status = COFFER_OK;
-    coffer__buffer_printf(&path, "%s/%s", work->root, folder);
+    coffer__buffer_printf(&path, "%s/%s", work->root, folder->path);
     void *open_folder = path.failed ? NULL : coffer__os_open_folder(coffer__buffer_text(&path));
     if (!open_folder)
-        status = path.failed ? coffer__fail_no_memory(err, strlen(folder)) : fail_listing(folder, errno, err);
-    while (!status) {
+        status = path.failed ? coffer__fail_no_memory(err, strlen(folder->path))
+                             : fail_listing(work, folder, errno, err);
+    while (!status && open_folder) {
         unsigned char type = DT_UNKNOWN;
         const char *name = coffer__os_next_name(open_folder, &type);
         if (!name) {
             if (errno)
-                status = fail_listing(folder, errno, err);
+                status = fail_listing(work, folder, errno, err);
             break;
         }
         status = add_name(work, open_folder, folder, name, type, err);
@@ -133,10 +181,14 @@ static int compare_paths(const void *a, const void *b)
 }
 
 coffer_status coffer__folder_list_read(coffer__folder_list *list, const char *folder,
-                                       const coffer_limits *limits, coffer_error *err)
+                                       const coffer__folder_walk_opts *opts, const coffer_limits *limits,
+                                       coffer_error *err)
 {
-    walk work = { .list = list, .root = folder, .limits = limits };
-    coffer_status status = add_folder(&work, "", "", err);
+    static const coffer__folder_walk_opts usual = { 0 };
+    walk work = { .list = list, .root = folder, .opts = opts ? opts : &usual, .limits = limits };
+    struct stat st;
+    coffer_status status = coffer__os_stat(folder, &st) == 0 ? add_folder(&work, NULL, "", &st, err)
+                                                             : coffer__fail_errno(err, "cannot list", errno);
     while (!status && work.folder_count)
         status = list_folder(&work, work.folders[--work.folder_count], err);
     coffer__free(work.folders);
@@ -165,8 +217,10 @@ static coffer_status open_part(int *fd, int folder, const char *part, bool last,
     do {
         *fd = coffer__os_open_at(folder, part, flags);
     } while (*fd < 0 && errno == EINTR);
-    if (*fd >= 0)
+    if (*fd >= 0) {
+        coffer__inputs_note(*fd);
         return COFFER_OK;
+    }
     if (errno == ELOOP || (!last && errno == ENOTDIR))
         return fail_unsafe(path, "passes a symbolic link", err);
     if (errno == ENOENT)

@@ -3,7 +3,9 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/file.h"
 #include "io/source_private.h"
+#include "io/temporary.h"
 
 #include <inttypes.h>
 #include <isa-l/igzip_lib.h>
@@ -85,8 +87,8 @@ coffer_status coffer__unpack_open(coffer__unpack **out, coffer_source *src, cons
     unpack->size = coffer_source_size(src);
     if (!coffer__mul_u64(&unpack->max_given, unpack->size, MAX_RATIO))
         unpack->max_given = UINT64_MAX;
-    if (unpack->max_given < limits->memory_bytes)
-        unpack->max_given = limits->memory_bytes;
+    if (unpack->max_given < limits->unpacked_bytes)
+        unpack->max_given = limits->unpacked_bytes;
     coffer_status status = prepare(unpack, err);
     if (status) {
         coffer__unpack_close(unpack);
@@ -221,13 +223,43 @@ coffer_status coffer__unpack_read(void *out, size_t len, size_t *got, coffer__un
         return coffer__fail_other(err,
                                   coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                                                "more than %" PRIu64 " bytes come out of %" PRIu64
-                                               ", which is the limit",
+                                               ", which is the limit (\"max-unpacked\" raises it)",
                                                unpack->max_given, unpack->size),
                                   coffer__source_other_name(unpack->src));
     return COFFER_OK;
 }
 
 /* ---- All, or the beginning ---- */
+
+#define PIECE ((size_t)1 << 20)
+
+coffer_status coffer__unpack_to_source(coffer_source **out, coffer_source *src, const coffer_limits *limits,
+                                       coffer_error *err)
+{
+    coffer__unpack *unpack = NULL;
+    uint8_t *piece = coffer__malloc(PIECE);
+    uint64_t size = 0;
+    size_t got = 1;
+    int fd = -1;
+    coffer_status status = piece ? COFFER_OK : coffer__fail_no_memory(err, PIECE);
+    if (!status)
+        status = coffer__unpack_open(&unpack, src, limits, err);
+    if (!status)
+        status = coffer__temporary_unnamed(&fd, err);
+    while (!status && got > 0) {
+        status = coffer__unpack_read(piece, PIECE, &got, unpack, err);
+        if (!status && got > 0)
+            status = coffer__file_write_at(fd, piece, got, size, "temporary file", err);
+        size += got;
+    }
+    if (!status)
+        status = coffer__source_over_fd(out, fd, true, size, coffer_source_name(src), NULL, err);
+    if (status)
+        coffer__file_close(fd);
+    coffer__unpack_close(unpack);
+    coffer__free(piece);
+    return status;
+}
 
 coffer_status coffer__unpack_all(coffer__buffer *out, coffer_source *src, uint64_t max,
                                  const coffer_limits *limits, coffer_error *err)

@@ -19,7 +19,7 @@ coffer__packing coffer__packing_by_name(const char *path);
 
 typedef struct coffer__unpack coffer__unpack;
 
-/* src : borrowed. What comes out is bounded: by limits->memory_bytes or, where that is more, by a thousand
+/* src : borrowed. What comes out is bounded: by limits->unpacked_bytes or, where that is more, by a thousand
  * times the size of the file. Past it, COFFER_E_LIMIT. */
 coffer_status coffer__unpack_open(coffer__unpack **out, coffer_source *src, const coffer_limits *limits,
                                   coffer_error *err);
@@ -33,6 +33,9 @@ coffer__packing coffer__unpack_packing(const coffer__unpack *unpack);
 /* How far the file has been read: for progress. */
 uint64_t coffer__unpack_position(const coffer__unpack *unpack);
 
+/* The plain bytes as a source of their own, in an unnamed temporary file. It keeps the name of src. */
+coffer_status coffer__unpack_to_source(coffer_source **out, coffer_source *src, const coffer_limits *limits,
+                                       coffer_error *err);
 /* All of it; more than max is COFFER_E_LIMIT. */
 coffer_status coffer__unpack_all(coffer__buffer *out, coffer_source *src, uint64_t max,
                                  const coffer_limits *limits, coffer_error *err);

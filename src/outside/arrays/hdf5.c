@@ -1,6 +1,7 @@
 #include "outside/arrays/hdf5.h"
 
 #include "io/file.h"
+#include "io/source_private.h"
 
 #include <string.h>
 
@@ -12,7 +13,10 @@ bool coffer__hdf5_probe(const uint8_t *head, size_t len)
 
 const coffer__hdf5_module *coffer__hdf5_load(coffer_error *err)
 {
-    return coffer__module_load(COFFER__MODULE_HDF5, sizeof(coffer__hdf5_module), err);
+    const coffer__hdf5_module *linked = coffer__module_linked(COFFER__MODULE_HDF5);
+    if (linked)
+        return linked;
+    return coffer__module_program(COFFER__MODULE_HDF5, err) ? &coffer__hdf5_remote : NULL;
 }
 
 static coffer_status read_source(void *out, const coffer__hdf5_bytes *bytes, uint64_t offset, size_t len,
@@ -41,7 +45,7 @@ static coffer_status truncate_file(const coffer__hdf5_bytes *bytes, uint64_t siz
 coffer__hdf5_bytes coffer__hdf5_bytes_of_source(coffer_source *src)
 {
     return (coffer__hdf5_bytes){ .src = src,
-                                 .fd = -1,
+                                 .fd = coffer__source_descriptor(src),
                                  .name = coffer_source_name(src),
                                  .size = coffer_source_size(src),
                                  .read = read_source };

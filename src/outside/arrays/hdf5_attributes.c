@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Longer texts are skipped. */
-#define MAX_TEXT ((size_t)1 << 20)
+#define MAX_TEXT ((size_t)1 << 18)
 
 /* ---- Reading ---- */
 
@@ -19,10 +19,17 @@ typedef struct reading {
     coffer_error *err;
 } reading;
 
+/* An attribute that cannot be handed over is at least named. */
+static coffer_status give_other(const reading *pass, const char *name)
+{
+    const coffer__hdf5_attribute attribute = { .name = name, .kind = COFFER__HDF5_OTHER };
+    return pass->visit(pass->context, &attribute, pass->err);
+}
+
 static coffer_status give_text(const reading *pass, const char *name, const char *text, size_t len)
 {
     if (!coffer__utf8_valid(text, len))
-        return COFFER_OK;
+        return give_other(pass, name);
     coffer__hdf5_attribute attribute = { .name = name, .kind = COFFER__HDF5_TEXT, .text = text, .len = len };
     return pass->visit(pass->context, &attribute, pass->err);
 }
@@ -35,20 +42,21 @@ static coffer_status read_text(const reading *pass, const char *name, hid_t attr
     if (H5Tis_variable_str(type) > 0) {
         /* Read as it is stored: the character set of the file is UTF-8 or a part of it. */
         if (H5Aread(attribute, type, &text) < 0 || !text)
-            return COFFER_OK;
+            return give_other(pass, name);
         size = strnlen(text, MAX_TEXT + 1);
-        if (size <= MAX_TEXT)
-            status = give_text(pass, name, text, size);
+        status = size <= MAX_TEXT ? give_text(pass, name, text, size) : give_other(pass, name);
         H5free_memory(text);
         return status;
     }
     if (size > MAX_TEXT)
-        return COFFER_OK;
+        return give_other(pass, name);
     text = coffer__calloc(size + 1, 1);
     if (!text)
         return coffer__fail_no_memory(pass->err, size);
     if (H5Aread(attribute, type, text) >= 0)
         status = give_text(pass, name, text, strlen(text));
+    else
+        status = give_other(pass, name);
     coffer__free(text);
     return status;
 }
@@ -78,7 +86,7 @@ static coffer_status read_number(const reading *pass, const char *name, hid_t at
         out = has_sign ? (void *)&value.i64 : (void *)&value.u64;
     }
     if (read_as < 0)
-        return COFFER_OK;
+        return give_other(pass, name);
     herr_t result = H5Aread(attribute, read_as, out);
     H5Tclose(read_as);
     if (result < 0)
@@ -96,8 +104,10 @@ static herr_t read_attribute(hid_t dataset, const char *name, const H5A_info_t *
         return 0;
     hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     bool single = space >= 0 && H5Sget_simple_extent_npoints(space) == 1;
-    if (type >= 0 && single && name[0] && coffer__utf8_valid(name, strlen(name))) {
-        if (H5Tget_class(type) == H5T_STRING)
+    if (name[0] && strlen(name) < MAX_TEXT && coffer__utf8_valid(name, strlen(name))) {
+        if (type < 0 || !single)
+            pass->status = give_other(pass, name);
+        else if (H5Tget_class(type) == H5T_STRING)
             pass->status = read_text(pass, name, attribute, type);
         else
             pass->status = read_number(pass, name, attribute, type);
@@ -110,7 +120,7 @@ static herr_t read_attribute(hid_t dataset, const char *name, const H5A_info_t *
     return pass->status ? -1 : 0;
 }
 
-coffer_status coffer__hdf5_attributes(coffer__hdf5 *file,
+coffer_status coffer__hdf5_attributes(coffer__hdf5 *file, const char *object,
                                       coffer_status (*visit)(void *context,
                                                              const coffer__hdf5_attribute *attribute,
                                                              coffer_error *err),
@@ -118,7 +128,14 @@ coffer_status coffer__hdf5_attributes(coffer__hdf5 *file,
 {
     reading pass = { file, visit, context, COFFER_OK, err };
     hsize_t at = 0;
-    if (H5Aiterate2(file->dataset, H5_INDEX_NAME, H5_ITER_INC, &at, read_attribute, &pass) >= 0)
+    hid_t other = object ? H5Oopen(file->file, object, H5P_DEFAULT) : -1;
+    if (object && other < 0)
+        return coffer__hdf5_fail(file, "cannot open an object", err);
+    herr_t result =
+        H5Aiterate2(object ? other : file->dataset, H5_INDEX_NAME, H5_ITER_INC, &at, read_attribute, &pass);
+    if (other >= 0)
+        H5Oclose(other);
+    if (result >= 0)
         return COFFER_OK;
     return pass.status ? pass.status : coffer__hdf5_fail(file, "cannot list the attributes", err);
 }

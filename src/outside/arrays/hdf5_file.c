@@ -256,6 +256,7 @@ static const coffer__hdf5_module table = {
     coffer__hdf5_choose,
     coffer__hdf5_describe,
     coffer__hdf5_read_rows,
+    coffer__hdf5_read_block,
     coffer__hdf5_attributes,
     coffer__hdf5_create_dataset,
     coffer__hdf5_write_tile,

@@ -38,12 +38,14 @@ coffer_status coffer__hdf5_choose(coffer__hdf5 *file, const char *name, coffer_e
 coffer_status coffer__hdf5_describe(coffer__hdf5_dataset *out, coffer__hdf5 *file, coffer_error *err);
 coffer_status coffer__hdf5_read_rows(void *out, coffer__hdf5 *file, coffer_dtype dtype, uint64_t row,
                                      uint64_t count, coffer_error *err);
+coffer_status coffer__hdf5_read_block(void *out, coffer__hdf5 *file, coffer_dtype dtype,
+                                      const uint64_t *start, const uint64_t *count, coffer_error *err);
 coffer_status coffer__hdf5_create_dataset(coffer__hdf5 *file, const char *name, coffer_dtype dtype,
                                           int dimensions, const uint64_t size[2], coffer_error *err);
 coffer_status coffer__hdf5_write_tile(coffer__hdf5 *file, const void *values, const uint64_t start[2],
                                       const uint64_t size[2], coffer_error *err);
 
-coffer_status coffer__hdf5_attributes(coffer__hdf5 *file,
+coffer_status coffer__hdf5_attributes(coffer__hdf5 *file, const char *object,
                                       coffer_status (*visit)(void *context,
                                                              const coffer__hdf5_attribute *attribute,
                                                              coffer_error *err),

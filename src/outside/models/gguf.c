@@ -55,11 +55,14 @@ static coffer_status take_dims(coffer__gguf_tensor *tensor, coffer__gguf_input *
     return status;
 }
 
-/* The offset is from the start of the payloads still. */
-static coffer_status take_tensor(coffer__gguf_tensor *tensor, coffer__gguf_input *input, coffer_error *err)
+/* Reads an entry of the list. *known is false when the rest of the list can be read but the tensor cannot.
+ * The offset is from the start of the payloads still. */
+static coffer_status take_tensor(bool *known, coffer__gguf_tensor *tensor, coffer__gguf_input *input,
+                                 coffer_error *err)
 {
     uint64_t place = input->at;
     uint32_t type;
+    *known = true;
     input->what = "a tensor";
     coffer_status status = coffer__gguf_take_name(&tensor->name, &tensor->name_len, input, err);
     if (status)
@@ -73,14 +76,32 @@ static coffer_status take_tensor(coffer__gguf_tensor *tensor, coffer__gguf_input
     if (status)
         return status;
     tensor->type = coffer__gguf_find_type(type);
-    if (!tensor->type)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, place,
-                            "tensor \"%s\" has the type %" PRIu32 ", which is unknown", tensor->name, type);
-    return measure_tensor(tensor, place, err);
+    status = tensor->type ? measure_tensor(tensor, place, err)
+                          : coffer__fail(err, COFFER_E_BAD_VALUE, place,
+                                         "tensor \"%s\" has the type %" PRIu32 ", which is unknown",
+                                         tensor->name, type);
+    *known = !status;
+    return status;
 }
 
+/* Bytes of a file that has all payloads. */
+static uint64_t expected_size(const coffer__gguf *gguf, uint64_t payloads)
+{
+    uint64_t expected = 0;
+    for (size_t i = 0; i < gguf->tensor_count; i++) {
+        const coffer__gguf_tensor *tensor = &gguf->tensors[i];
+        uint64_t end = 0;
+        if (tensor->lost || !coffer__add_u64(&end, tensor->offset, tensor->size) ||
+            !coffer__add_u64(&end, end, payloads))
+            continue;
+        expected = end > expected ? end : expected;
+    }
+    return expected;
+}
+
+/* expected : bytes of the complete file. */
 static coffer_status place_tensor(coffer__gguf_tensor *tensor, const coffer__gguf *gguf, uint64_t payloads,
-                                  coffer_error *err)
+                                  uint64_t expected, coffer_error *err)
 {
     uint64_t size = coffer_source_size(gguf->src), end;
     if (tensor->offset % gguf->alignment != 0)
@@ -94,11 +115,41 @@ static coffer_status place_tensor(coffer__gguf_tensor *tensor, const coffer__ggu
                             tensor->size);
     if (tensor->size && end > size)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, tensor->offset < size ? tensor->offset : size,
-                            "tensor \"%s\" ends at %" PRIu64 ", file has %" PRIu64, tensor->name, end, size);
+                            "the file has %" PRIu64 " bytes instead of %" PRIu64
+                            ": tensor \"%s\" ends at %" PRIu64,
+                            size, expected, tensor->name, end);
     return COFFER_OK;
 }
 
 /* ---- The file ---- */
+
+/* The caller's function for a damaged file; `lose` is NULL when damage is an error. */
+typedef struct damage_policy {
+    coffer__gguf_lose lose;
+    void *context;
+} damage_policy;
+
+/* Marks a tensor as lost, or fails. */
+static coffer_status lose(coffer__gguf_tensor *tensor, const damage_policy *policy, const coffer_error *why,
+                          coffer_error *err)
+{
+    if (!policy->lose || !coffer__is_about_file(why->status))
+        return coffer__fail_copy(err, why);
+    tensor->lost = true;
+    return policy->lose(policy->context, tensor->name, why, err);
+}
+
+static void drop_lost(coffer__gguf *gguf)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < gguf->tensor_count; i++) {
+        if (gguf->tensors[i].lost)
+            coffer__free(gguf->tensors[i].name);
+        else
+            gguf->tensors[kept++] = gguf->tensors[i];
+    }
+    gguf->tensor_count = kept;
+}
 
 static int by_name(const void *left, const void *right)
 {
@@ -135,11 +186,11 @@ static int by_offset(const void *left, const void *right)
 }
 
 /* Payloads do not share bytes, but for those that are the same range. */
-static coffer_status check_overlap(const coffer__gguf *gguf, coffer_error *err)
+static coffer_status check_overlap(const coffer__gguf *gguf, const damage_policy *policy, coffer_error *err)
 {
     const coffer__gguf_tensor *last = NULL;
     coffer_status status = COFFER_OK;
-    const coffer__gguf_tensor **sorted = coffer__alloc_array(gguf->tensor_count, sizeof *sorted);
+    coffer__gguf_tensor **sorted = coffer__alloc_array(gguf->tensor_count, sizeof *sorted);
     if (!sorted)
         return coffer__fail_no_memory(err, gguf->tensor_count * sizeof *sorted);
     for (size_t i = 0; i < gguf->tensor_count; i++)
@@ -147,15 +198,18 @@ static coffer_status check_overlap(const coffer__gguf *gguf, coffer_error *err)
     if (gguf->tensor_count)
         qsort(sorted, gguf->tensor_count, sizeof *sorted, by_offset);
     for (size_t i = 0; !status && i < gguf->tensor_count; i++) {
-        const coffer__gguf_tensor *tensor = sorted[i];
-        if (!tensor->size)
+        coffer__gguf_tensor *tensor = sorted[i];
+        coffer_error why = COFFER_ERROR_INIT;
+        if (!tensor->size || tensor->lost)
             continue;
         bool same = last && last->offset == tensor->offset && last->size == tensor->size;
-        if (last && !same && tensor->offset < last->offset + last->size)
-            status =
-                coffer__fail(err, COFFER_E_OVERLAP, tensor->offset,
-                             "tensor \"%s\" begins at %" PRIu64 ", inside of \"%s\", which ends at %" PRIu64,
-                             tensor->name, tensor->offset, last->name, last->offset + last->size);
+        if (last && !same && tensor->offset < last->offset + last->size) {
+            coffer__fail(&why, COFFER_E_OVERLAP, tensor->offset,
+                         "tensor \"%s\" begins at %" PRIu64 ", inside of \"%s\", which ends at %" PRIu64,
+                         tensor->name, tensor->offset, last->name, last->offset + last->size);
+            status = lose(tensor, policy, &why, err);
+            continue;
+        }
         last = tensor;
     }
     coffer__free(sorted);
@@ -228,7 +282,8 @@ static coffer_status find_alignment(coffer__gguf *gguf, coffer_error *err)
     return COFFER_OK;
 }
 
-static coffer_status take_lists(coffer__gguf *gguf, coffer__gguf_input *input, coffer_error *err)
+static coffer_status take_lists(coffer__gguf *gguf, coffer__gguf_input *input, const damage_policy *policy,
+                                coffer_error *err)
 {
     uint64_t tensors, keys;
     coffer_status status = check_version(gguf, input, err);
@@ -250,15 +305,19 @@ static coffer_status take_lists(coffer__gguf *gguf, coffer__gguf_input *input, c
             break;
         coffer__gguf_tensor *tensor = &gguf->tensors[gguf->tensor_count++];
         memset(tensor, 0, sizeof *tensor);
-        status = take_tensor(tensor, input, err);
+        coffer_error why = COFFER_ERROR_INIT;
+        bool known;
+        if (take_tensor(&known, tensor, input, &why))
+            status = known ? coffer__fail_copy(err, &why) : lose(tensor, policy, &why, err);
     }
     return status;
 }
 
-static coffer_status read_front(coffer__gguf *gguf, coffer__gguf_input *input, coffer_error *err)
+static coffer_status read_front(coffer__gguf *gguf, coffer__gguf_input *input, const damage_policy *policy,
+                                coffer_error *err)
 {
     uint64_t payloads;
-    coffer_status status = take_lists(gguf, input, err);
+    coffer_status status = take_lists(gguf, input, policy, err);
     if (!status)
         status = check_duplicate_keys(gguf, err);
     if (!status)
@@ -267,13 +326,20 @@ static coffer_status read_front(coffer__gguf *gguf, coffer__gguf_input *input, c
         return status;
     if (!coffer__align_up(&payloads, input->at, gguf->alignment))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, input->at, "the payloads begin past 64 bits");
-    for (size_t i = 0; !status && i < gguf->tensor_count; i++)
-        status = place_tensor(&gguf->tensors[i], gguf, payloads, err);
-    return status ? status : check_overlap(gguf, err);
+    uint64_t expected = expected_size(gguf, payloads);
+    for (size_t i = 0; !status && i < gguf->tensor_count; i++) {
+        coffer_error why = COFFER_ERROR_INIT;
+        if (!gguf->tensors[i].lost && place_tensor(&gguf->tensors[i], gguf, payloads, expected, &why))
+            status = lose(&gguf->tensors[i], policy, &why, err);
+    }
+    if (!status)
+        status = check_overlap(gguf, policy, err);
+    drop_lost(gguf);
+    return status;
 }
 
-coffer_status coffer__gguf_open(coffer__gguf **out, coffer_source *src, const coffer_limits *limits,
-                                coffer_error *err)
+static coffer_status open_file(coffer__gguf **out, coffer_source *src, const coffer_limits *limits,
+                               const damage_policy *policy, coffer_error *err)
 {
     coffer__gguf_input input = { .src = src,
                                  .size = coffer_source_size(src),
@@ -285,7 +351,8 @@ coffer_status coffer__gguf_open(coffer__gguf **out, coffer_source *src, const co
     gguf->src = src;
     gguf->limits = *limits;
     input.memory = coffer__malloc(COFFER__GGUF_WINDOW);
-    status = input.memory ? read_front(gguf, &input, err) : coffer__fail_no_memory(err, COFFER__GGUF_WINDOW);
+    status = input.memory ? read_front(gguf, &input, policy, err)
+                          : coffer__fail_no_memory(err, COFFER__GGUF_WINDOW);
     coffer__free(input.memory);
     if (status) {
         coffer__gguf_close(gguf);
@@ -293,6 +360,20 @@ coffer_status coffer__gguf_open(coffer__gguf **out, coffer_source *src, const co
     }
     *out = gguf;
     return COFFER_OK;
+}
+
+coffer_status coffer__gguf_open(coffer__gguf **out, coffer_source *src, const coffer_limits *limits,
+                                coffer_error *err)
+{
+    static const damage_policy none = { NULL, NULL };
+    return open_file(out, src, limits, &none, err);
+}
+
+coffer_status coffer__gguf_salvage(coffer__gguf **out, coffer_source *src, const coffer_limits *limits,
+                                   coffer__gguf_lose lose_tensor, void *context, coffer_error *err)
+{
+    const damage_policy damaged = { lose_tensor, context };
+    return open_file(out, src, limits, &damaged, err);
 }
 
 void coffer__gguf_close(coffer__gguf *gguf)

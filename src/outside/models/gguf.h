@@ -18,6 +18,8 @@
 #include "outside/text/number.h"
 
 #define COFFER__GGUF_MAX_RANK 4
+/* Bytes of a tensor name that ggml loads. */
+#define COFFER__GGUF_MAX_NAME 63
 /* Arrays may hold arrays, up to here. */
 #define COFFER__GGUF_MAX_DEPTH 8
 #define COFFER__GGUF_ALIGNMENT 32
@@ -61,6 +63,7 @@ typedef struct coffer__gguf_tensor {
     uint32_t rank;
     uint64_t dims[COFFER__GGUF_MAX_RANK]; /* outermost first */
     uint64_t offset, size;                /* of the payload in the file, inside of it */
+    bool lost;                            /* while a damaged file is read */
 } coffer__gguf_tensor;
 
 typedef struct coffer__gguf {
@@ -78,6 +81,13 @@ bool coffer__gguf_probe(const uint8_t *head, size_t len);
 /* Reads metadata and list; every place, size and type in them is checked, no payload is touched. */
 coffer_status coffer__gguf_open(coffer__gguf **out, coffer_source *src, const coffer_limits *limits,
                                 coffer_error *err);
+/* Called for what cannot be used. tensor : its name. */
+typedef coffer_status (*coffer__gguf_lose)(void *context, const char *tensor, const coffer_error *why,
+                                           coffer_error *err);
+/* The same for a damaged file: tensors that are not complete go to `lose` and are left out. Metadata and list
+ * must be readable. */
+coffer_status coffer__gguf_salvage(coffer__gguf **out, coffer_source *src, const coffer_limits *limits,
+                                   coffer__gguf_lose lose, void *context, coffer_error *err);
 void coffer__gguf_close(coffer__gguf *gguf); /* NULL allowed */
 
 /* NULL when the file does not have the key. O(keys). */

@@ -105,8 +105,8 @@ static void decode_q5_1(float *out, const uint8_t *block, size_t count)
     }
 }
 
-/* The sixteen levels of the non-linear types. */
-static const int8_t levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+const int8_t coffer__gguf_iq4_levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                             1,    13,   25,  38,  53,  69,  89,  113 };
 
 static inline void look_up(int8_t codes[BLOCK], const uint8_t *nibbles, const int8_t table[16])
 {
@@ -119,7 +119,7 @@ static void decode_iq4_nl(float *out, const uint8_t *block, size_t count)
 {
     for (; count; count--, block += 18, out += BLOCK) {
         int8_t codes[BLOCK];
-        look_up(codes, block + 2, levels);
+        look_up(codes, block + 2, coffer__gguf_iq4_levels);
         scale_codes(out, codes, BLOCK, load_f16(block));
     }
 }
@@ -271,7 +271,7 @@ static void decode_iq4_xs(float *out, const uint8_t *block, size_t count)
             int8_t codes[BLOCK];
             unsigned low = (unsigned)block[4 + group / 2] >> (4 * (group % 2)) & 15;
             int scale = (int)(low | (high >> (2 * group) & 3) << 4) - 32;
-            look_up(codes, block + 8 + 16 * group, levels);
+            look_up(codes, block + 8 + 16 * group, coffer__gguf_iq4_levels);
             scale_codes(out + BLOCK * group, codes, BLOCK, d * (float)scale);
         }
     }
@@ -293,21 +293,21 @@ static const coffer__gguf_type types[] = {
     PLAIN(1, "F16", COFFER_DTYPE_F16, 2),
     BLOCKS(COFFER__GGUF_Q4_0, "Q4_0", BLOCK, 18, decode_q4_0),
     BLOCKS(3, "Q4_1", BLOCK, 20, decode_q4_1),
-    BLOCKS(6, "Q5_0", BLOCK, 22, decode_q5_0),
+    BLOCKS(COFFER__GGUF_Q5_0, "Q5_0", BLOCK, 22, decode_q5_0),
     BLOCKS(7, "Q5_1", BLOCK, 24, decode_q5_1),
     BLOCKS(COFFER__GGUF_Q8_0, "Q8_0", BLOCK, 34, decode_q8_0),
     BLOCKS(9, "Q8_1", BLOCK, 36, NULL),
     BLOCKS(10, "Q2_K", SUPER, 84, decode_q2_k),
     BLOCKS(11, "Q3_K", SUPER, 110, decode_q3_k),
-    BLOCKS(12, "Q4_K", SUPER, 144, decode_q4_k),
+    BLOCKS(COFFER__GGUF_Q4_K, "Q4_K", SUPER, 144, decode_q4_k),
     BLOCKS(13, "Q5_K", SUPER, 176, decode_q5_k),
-    BLOCKS(14, "Q6_K", SUPER, 210, decode_q6_k),
+    BLOCKS(COFFER__GGUF_Q6_K, "Q6_K", SUPER, 210, decode_q6_k),
     BLOCKS(15, "Q8_K", SUPER, 292, decode_q8_k),
     BLOCKS(16, "IQ2_XXS", SUPER, 66, NULL),
     BLOCKS(17, "IQ2_XS", SUPER, 74, NULL),
     BLOCKS(18, "IQ3_XXS", SUPER, 98, NULL),
     BLOCKS(19, "IQ1_S", SUPER, 50, NULL),
-    BLOCKS(20, "IQ4_NL", BLOCK, 18, decode_iq4_nl),
+    BLOCKS(COFFER__GGUF_IQ4_NL, "IQ4_NL", BLOCK, 18, decode_iq4_nl),
     BLOCKS(21, "IQ3_S", SUPER, 110, NULL),
     BLOCKS(22, "IQ2_S", SUPER, 82, NULL),
     BLOCKS(23, "IQ4_XS", SUPER, 136, decode_iq4_xs),

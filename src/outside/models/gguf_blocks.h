@@ -21,9 +21,16 @@ const coffer__gguf_type *coffer__gguf_find_type(uint32_t id);
 /* The plain type of the same kind; NULL when GGUF has none (unsigned integers, bool, complex). */
 const coffer__gguf_type *coffer__gguf_type_for(coffer_dtype dtype);
 
-enum { /* those that the writer names */
+enum { /* those that are converted without decoding */
        COFFER__GGUF_Q4_0 = 2,
-       COFFER__GGUF_Q8_0 = 8
+       COFFER__GGUF_Q5_0 = 6,
+       COFFER__GGUF_Q8_0 = 8,
+       COFFER__GGUF_Q4_K = 12,
+       COFFER__GGUF_Q6_K = 14,
+       COFFER__GGUF_IQ4_NL = 20
 };
+
+/* The sixteen levels of the non-linear types. */
+extern const int8_t coffer__gguf_iq4_levels[16];
 
 #endif

@@ -76,6 +76,7 @@ typedef struct file_header {
     size_t len;
     coffer__json *json;
     uint64_t data_offset, data_size;
+    uint64_t expected_size; /* of a file that has all tensors */
 } file_header;
 
 /* A place within one of the tensors, to sort by. */
@@ -88,6 +89,25 @@ static uint64_t place_of(const file_header *header, const coffer__json_value *va
 {
     uint64_t index = (uint64_t)(value - coffer__json_root(header->json));
     return PREFIX + coffer__json_key_position(header->text, header->len, index);
+}
+
+/* Bytes of a file that has all tensors of the header. */
+static uint64_t expected_size(const file_header *header)
+{
+    const coffer__json_value *root = coffer__json_root(header->json);
+    uint64_t end = 0, size;
+    for (const coffer__json_value *value = coffer__json_first(root); value;
+         value = coffer__json_next(root, value)) {
+        const coffer__json_value *offsets =
+            value->kind == COFFER__JSON_OBJECT ? coffer__json_find(value, "data_offsets") : NULL;
+        const coffer__json_value *first =
+            offsets && offsets->kind == COFFER__JSON_ARRAY ? coffer__json_first(offsets) : NULL;
+        uint64_t tensor_end;
+        if (first && offsets->as.count == 2 && coffer__json_u64(&tensor_end, first + first->span) &&
+            tensor_end > end)
+            end = tensor_end;
+    }
+    return coffer__add_u64(&size, header->data_offset, end) ? size : UINT64_MAX;
 }
 
 static coffer_status read_header(file_header *out, coffer_source *src, const coffer_limits *limits,
@@ -122,6 +142,8 @@ static coffer_status read_header(file_header *out, coffer_source *src, const cof
         status = coffer__json_parse(&out->json, out->text, out->len, PREFIX, limits, err);
     if (!status && coffer__json_root(out->json)->kind != COFFER__JSON_OBJECT)
         status = coffer__fail(err, COFFER_E_BAD_JSON, PREFIX, "the header is not a JSON object");
+    if (!status)
+        out->expected_size = expected_size(out);
     return status;
 }
 
@@ -252,7 +274,9 @@ static coffer_status read_range(range *out, const file_header *header, const cof
                             out->begin, out->end);
     if (out->end > header->data_size)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place_of(header, tensor),
-                            "tensor \"%s\" ends at %" PRIu64 " of the data, file has %" PRIu64, tensor->key,
+                            "the file has %" PRIu64 " bytes instead of %" PRIu64
+                            ": tensor \"%s\" ends at %" PRIu64 " of the data, the data at %" PRIu64,
+                            header->data_offset + header->data_size, header->expected_size, tensor->key,
                             out->end, header->data_size);
     return COFFER_OK;
 }
@@ -278,13 +302,15 @@ static coffer_status check_size(const file_header *header, const coffer__json_va
 typedef struct reading {
     const file_header *header;
     coffer__safetensors_take take;
+    coffer__safetensors_lose lose; /* of a damaged file */
     void *context;
     uint64_t *dims; /* memory kept from one tensor to the next */
     size_t dims_capacity;
 } reading;
 
-static coffer_status add_tensor(reading *job, range *place, const coffer__json_value *value,
-                                coffer_error *err)
+/* out : its dims are valid until the next call. */
+static coffer_status read_tensor(coffer__safetensors_tensor *out, range *place, reading *job,
+                                 const coffer__json_value *value, coffer_error *err)
 {
     const file_header *header = job->header;
     coffer__safetensors_tensor tensor = { .name = value->key, .name_len = value->key_len };
@@ -299,7 +325,15 @@ static coffer_status add_tensor(reading *job, range *place, const coffer__json_v
         return status;
     tensor.size = place->end - place->begin;
     tensor.offset = header->data_offset + place->begin;
-    status = check_size(header, value, &tensor, err);
+    *out = tensor;
+    return check_size(header, value, &tensor, err);
+}
+
+static coffer_status add_tensor(reading *job, range *place, const coffer__json_value *value,
+                                coffer_error *err)
+{
+    coffer__safetensors_tensor tensor;
+    coffer_status status = read_tensor(&tensor, place, job, value, err);
     return status ? status : job->take(job->context, &tensor, err);
 }
 
@@ -362,6 +396,169 @@ coffer_status coffer__safetensors_read(coffer__safetensors_metadata *metadata, c
     coffer_status status = read_header(&header, src, limits, err);
     if (!status)
         status = read_all(&job, metadata, err);
+    coffer__free(job.dims);
+    free_header(&header);
+    return status;
+}
+
+/* ---- A damaged file ---- */
+
+/* Hands an error about the file to the caller; others are returned. */
+static coffer_status lose(const reading *job, const char *tensor, const coffer_error *why, coffer_error *err)
+{
+    if (coffer__is_about_file(why->status))
+        return job->lose(job->context, tensor, why, err);
+    return coffer__fail_copy(err, why);
+}
+
+/* Complete tensors in the order of their bytes; the others are lost. */
+static coffer_status find_complete(range *ranges, size_t *count, reading *job,
+                                   coffer__safetensors_metadata *metadata, coffer_error *err)
+{
+    const coffer__json_value *root = coffer__json_root(job->header->json);
+    coffer_status status = COFFER_OK;
+    for (const coffer__json_value *value = coffer__json_first(root); !status && value;
+         value = coffer__json_next(root, value)) {
+        coffer__safetensors_tensor tensor;
+        coffer_error why = COFFER_ERROR_INIT;
+        bool is_metadata = strcmp(value->key, COFFER__SAFETENSORS_METADATA) == 0;
+        if (is_metadata)
+            coffer__ignore(take_metadata(metadata, job->header, value, &why));
+        else if (read_tensor(&tensor, &ranges[*count], job, value, &why) == COFFER_OK)
+            ++*count;
+        if (why.status)
+            status = lose(job, is_metadata ? NULL : value->key, &why, err);
+    }
+    if (*count)
+        qsort(ranges, *count, sizeof *ranges, by_place);
+    return status;
+}
+
+/* A tensor that begins inside the one before it cannot be told from damage. */
+static coffer_status take_complete(const range *ranges, size_t count, reading *job, coffer_error *err)
+{
+    const file_header *header = job->header;
+    uint64_t covered = 0;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < count; i++) {
+        coffer_error why = COFFER_ERROR_INIT;
+        range again;
+        coffer__safetensors_tensor tensor;
+        if (ranges[i].begin < covered) {
+            coffer__fail(&why, COFFER_E_OVERLAP, place_of(header, ranges[i].value),
+                         "tensor \"%s\" begins at %" PRIu64 ", the one before it ends at %" PRIu64,
+                         ranges[i].value->key, ranges[i].begin, covered);
+            status = lose(job, ranges[i].value->key, &why, err);
+            continue;
+        }
+        if (ranges[i].begin > covered) {
+            coffer__fail(&why, COFFER_E_INCONSISTENT, header->data_offset + covered,
+                         "%" PRIu64
+                         " bytes before tensor \"%s\" belong to no complete tensor and are dropped",
+                         ranges[i].begin - covered, ranges[i].value->key);
+            status = lose(job, NULL, &why, err);
+        }
+        covered = ranges[i].end;
+        if (!status)
+            status = read_tensor(&tensor, &again, job, ranges[i].value, err);
+        if (!status)
+            status = job->take(job->context, &tensor, err);
+    }
+    if (!status && covered < header->data_size) {
+        coffer_error why = COFFER_ERROR_INIT;
+        coffer__fail(&why, COFFER_E_TRAILING_BYTES, header->data_offset + covered,
+                     "%" PRIu64 " bytes after the last complete tensor are dropped",
+                     header->data_size - covered);
+        status = lose(job, NULL, &why, err);
+    }
+    return status;
+}
+
+/* The end of the JSON object that begins at `text`; 0 when it does not end. */
+static size_t object_end(const char *text, size_t len)
+{
+    size_t depth = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < len; i++) {
+        if (quoted && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            quoted = !quoted;
+        else if (!quoted && text[i] == '{')
+            depth++;
+        else if (!quoted && text[i] == '}' && --depth == 0)
+            return i + 1;
+        if (depth == 0)
+            return 0;
+    }
+    return 0;
+}
+
+/* A header whose length is wrong. Its JSON says how many bytes of tensors there are, so the file tells where
+ * they begin; between the two there are only spaces. */
+static coffer_status find_header(file_header *out, coffer_source *src, const coffer_limits *limits,
+                                 coffer_error *err)
+{
+    uint64_t size = coffer_source_size(src), most = COFFER__SAFETENSORS_MAX_HEADER;
+    size_t len = size < PREFIX ? 0 : (size_t)(size - PREFIX < most ? size - PREFIX : most);
+    coffer_error why = COFFER_ERROR_INIT;
+    *out = (file_header){ .data_offset = PREFIX };
+    if (len > limits->json_bytes)
+        len = (size_t)limits->json_bytes;
+    out->text = coffer__malloc(len + 1);
+    if (!out->text)
+        return coffer__fail_no_memory(err, len);
+    coffer_status status = coffer_source_read_at(out->text, src, PREFIX, len, err);
+    if (status)
+        return status;
+    out->len = object_end(out->text, len);
+    if (!out->len || coffer__json_parse(&out->json, out->text, out->len, PREFIX, limits, &why))
+        return COFFER_E_BAD_JSON;
+    uint64_t data = expected_size(out) - PREFIX;
+    if (data > size - PREFIX - out->len)
+        return COFFER_E_BAD_JSON;
+    out->data_offset = size - data;
+    out->data_size = data;
+    out->expected_size = size;
+    for (uint64_t i = out->len; i < out->data_offset - PREFIX; i++) {
+        if (i >= len || out->text[i] != ' ')
+            return COFFER_E_BAD_JSON;
+    }
+    return COFFER_OK;
+}
+
+static coffer_status open_damaged(file_header *header, const reading *job, coffer_source *src,
+                                  const coffer_limits *limits, coffer_error *err)
+{
+    coffer_error why = COFFER_ERROR_INIT, ignored = COFFER_ERROR_INIT;
+    coffer_status status = read_header(header, src, limits, &why);
+    if (!status || !coffer__is_about_file(status))
+        return status ? coffer__fail_copy(err, &why) : COFFER_OK;
+    free_header(header);
+    if (find_header(header, src, limits, &ignored))
+        return coffer__fail_copy(err, &why);
+    return lose(job, NULL, &why, err);
+}
+
+coffer_status coffer__safetensors_salvage(coffer__safetensors_metadata *metadata, coffer_source *src,
+                                          const coffer_limits *limits, coffer__safetensors_take take,
+                                          coffer__safetensors_lose lose_part, void *context,
+                                          coffer_error *err)
+{
+    file_header header = { 0 };
+    reading job = { .header = &header, .take = take, .lose = lose_part, .context = context };
+    size_t count = 0;
+    range *ranges = NULL;
+    coffer_status status = open_damaged(&header, &job, src, limits, err);
+    if (!status) {
+        size_t values = (size_t)coffer__json_root(header.json)->as.count;
+        ranges = coffer__alloc_array(values + 1, sizeof *ranges);
+        status = ranges ? find_complete(ranges, &count, &job, metadata, err)
+                        : coffer__fail_no_memory(err, values * sizeof *ranges);
+    }
+    if (!status)
+        status = take_complete(ranges, count, &job, err);
+    coffer__free(ranges);
     coffer__free(job.dims);
     free_header(&header);
     return status;

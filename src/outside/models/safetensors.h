@@ -61,6 +61,14 @@ typedef coffer_status (*coffer__safetensors_take)(void *context, const coffer__s
 coffer_status coffer__safetensors_read(coffer__safetensors_metadata *metadata, coffer_source *src,
                                        const coffer_limits *limits, coffer__safetensors_take take,
                                        void *context, coffer_error *err);
+/* Called for what cannot be used. tensor : its name; NULL for another part of the file. */
+typedef coffer_status (*coffer__safetensors_lose)(void *context, const char *tensor, const coffer_error *why,
+                                                  coffer_error *err);
+/* The same for a damaged file: a tensor that is not complete goes to `lose`, the others to `take`. A wrong
+ * length of the header is found out. */
+coffer_status coffer__safetensors_salvage(coffer__safetensors_metadata *metadata, coffer_source *src,
+                                          const coffer_limits *limits, coffer__safetensors_take take,
+                                          coffer__safetensors_lose lose, void *context, coffer_error *err);
 coffer_status coffer__safetensors_metadata_add(coffer__safetensors_metadata *metadata, const char *key,
                                                const char *text, size_t text_len, coffer_error *err);
 void coffer__safetensors_metadata_free(coffer__safetensors_metadata *metadata); /* its items, not itself */

@@ -89,6 +89,8 @@ static coffer_status take_named(coffer__pprof_named **items, size_t *count, size
     if (is_function && item->name == 0)
         item->name = numbers[COFFER__PPROF_FUNCTION_SYSTEM_NAME];
     item->file = numbers[is_function ? COFFER__PPROF_FUNCTION_FILE : COFFER__PPROF_MAPPING_FILE];
+    item->start = is_function ? 0 : numbers[COFFER__PPROF_MAPPING_START];
+    item->offset = is_function ? 0 : numbers[COFFER__PPROF_MAPPING_OFFSET];
     return COFFER_OK;
 }
 

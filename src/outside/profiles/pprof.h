@@ -32,6 +32,8 @@ enum {
     COFFER__PPROF_SAMPLE_LOCATIONS = 1,
     COFFER__PPROF_SAMPLE_VALUES = 2,
     COFFER__PPROF_ID = 1,
+    COFFER__PPROF_MAPPING_START = 2,
+    COFFER__PPROF_MAPPING_OFFSET = 4,
     COFFER__PPROF_MAPPING_FILE = 5,
     COFFER__PPROF_LOCATION_MAPPING = 2,
     COFFER__PPROF_LOCATION_ADDRESS = 3,
@@ -65,7 +67,8 @@ typedef struct coffer__pprof_location {
 
 typedef struct coffer__pprof_named {
     uint64_t id;
-    uint64_t name, file; /* numbers of strings */
+    uint64_t name, file;    /* numbers of strings */
+    uint64_t start, offset; /* of a mapping: its first address, and where that is in the file */
 } coffer__pprof_named;
 
 typedef struct coffer__pprof_sample {

@@ -11,6 +11,8 @@ struct coffer__jsonl_reader {
     coffer__text_window window;
     coffer_limits limits;
     coffer__json *json; /* of the current line */
+    const char *text;
+    size_t text_len;
     uint64_t line, offset;
 };
 
@@ -94,7 +96,67 @@ coffer_status coffer__jsonl_next(const coffer__json_value **object, coffer__json
         status = parse_line(reader, line, len, err);
         if (status)
             return status;
+        reader->text = line;
+        reader->text_len = len;
         *object = coffer__json_root(reader->json);
         return COFFER_OK;
     }
+}
+
+static size_t skip_space(const char *text, size_t len, size_t at)
+{
+    while (at < len && (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\n'))
+        at++;
+    return at;
+}
+
+static size_t skip_string(const char *text, size_t len, size_t at)
+{
+    for (at++; at < len && text[at] != '"'; at++)
+        at += text[at] == '\\';
+    return at < len ? at + 1 : len;
+}
+
+/* The line was parsed before, so that brackets match. */
+static size_t skip_value(const char *text, size_t len, size_t at)
+{
+    size_t depth = 0;
+    while (at < len) {
+        char c = text[at];
+        if (c == '"') {
+            at = skip_string(text, len, at);
+        } else if (c == '{' || c == '[') {
+            depth++;
+            at++;
+        } else if (depth && (c == '}' || c == ']')) {
+            depth--;
+            at++;
+        } else if (depth || (c != ',' && c != '}' && c != ']' && skip_space(text, at + 1, at) == at)) {
+            at++;
+            continue; /* the middle of a number or a word */
+        } else {
+            return at;
+        }
+        if (depth == 0)
+            return at;
+    }
+    return at;
+}
+
+bool coffer__jsonl_next_raw(const char **text, size_t *len, const coffer__jsonl_reader *reader, size_t *at)
+{
+    const char *line = reader->text;
+    size_t size = reader->text_len, next = skip_space(line, size, *at);
+    if (next < size && (line[next] == '{' || line[next] == ','))
+        next = skip_space(line, size, next + 1);
+    if (next >= size || line[next] != '"')
+        return false;
+    next = skip_space(line, size, skip_string(line, size, next));
+    if (next >= size)
+        return false;
+    next = skip_space(line, size, next + 1); /* the colon */
+    *at = skip_value(line, size, next);
+    *text = line + next;
+    *len = *at - next;
+    return true;
 }

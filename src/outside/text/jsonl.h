@@ -18,4 +18,8 @@ coffer_status coffer__jsonl_next(const coffer__json_value **object, coffer__json
 uint64_t coffer__jsonl_line(const coffer__jsonl_reader *reader);
 uint64_t coffer__jsonl_offset(const coffer__jsonl_reader *reader);
 
+/* The members of the current line as they are written there. at : 0 for the first one; moves to the next.
+ * Gives the text of the value without the white space around it; false after the last. */
+bool coffer__jsonl_next_raw(const char **text, size_t *len, const coffer__jsonl_reader *reader, size_t *at);
+
 #endif

@@ -96,10 +96,12 @@ static void every_small_number_becomes_the_float_it_is(void **state)
         for (unsigned code = 0; code < sign; code++) {
             uint16_t bits[2] = { (uint16_t)code, (uint16_t)(code | sign) };
             for (int s = 0; s < 2; s++) {
+                const uint8_t byte = (uint8_t)bits[s];
+                const void *element = size == 1 ? (const void *)&byte : &bits[s];
                 float f32;
                 double f64;
-                coffer__elements_convert(&f32, COFFER_DTYPE_F32, &bits[s], t->dtype, 1);
-                coffer__elements_convert(&f64, COFFER_DTYPE_F64, &bits[s], t->dtype, 1);
+                coffer__elements_convert(&f32, COFFER_DTYPE_F32, element, t->dtype, 1);
+                coffer__elements_convert(&f64, COFFER_DTYPE_F64, element, t->dtype, 1);
                 if (code > top_code(t) || (code == top_code(t) && !t->has_infinity)) {
                     assert_true(isnan(f32) && isnan(f64));
                     continue;

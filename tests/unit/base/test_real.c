@@ -1,3 +1,4 @@
+#include "base/natural.h"
 #include "base/real.h"
 
 #include <math.h>
@@ -106,6 +107,28 @@ static void text_is_a_number_as_a_whole_or_not_at_all(void **state)
     }
 }
 
+static void a_near_decimal_has_no_digits_of_rounding_errors(void **state)
+{
+    (void)state;
+    assert_true(coffer__nearest_decimal(1.1620000000000001, 1e-12) == 1.162);
+    assert_true(coffer__nearest_decimal(-3 * 0.1, 1e-10) == -0.3);
+    assert_true(coffer__nearest_decimal(0, 0) == 0);
+    assert_true(coffer__nearest_decimal(1.0 / 3, 0) == 1.0 / 3);
+    assert_true(isnan(coffer__nearest_decimal((double)NAN, 1)));
+}
+
+static void numbers_in_names_are_ordered_by_value(void **state)
+{
+    (void)state;
+    assert_true(coffer__natural_compare("layer.2.w", "layer.10.w") < 0);
+    assert_true(coffer__natural_compare("layer.10", "layer.2") > 0);
+    assert_true(coffer__natural_compare("a", "a") == 0);
+    assert_true(coffer__natural_compare("a", "a1") < 0);
+    assert_true(coffer__natural_compare("a01", "a1") != 0);
+    assert_true(coffer__natural_compare("99999999999999999999999", "100000000000000000000000") < 0);
+    assert_true(coffer__natural_compare("b", "a10") > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +136,8 @@ int main(void)
         cmocka_unit_test(a_float_has_the_digits_of_a_float),
         cmocka_unit_test(every_number_reads_back_as_itself),
         cmocka_unit_test(text_is_a_number_as_a_whole_or_not_at_all),
+        cmocka_unit_test(a_near_decimal_has_no_digits_of_rounding_errors),
+        cmocka_unit_test(numbers_in_names_are_ordered_by_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

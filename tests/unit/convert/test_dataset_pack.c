@@ -42,7 +42,9 @@ static void put_buffer(const char *name, coffer__buffer bytes)
 
 static void put_jpeg(const char *name, uint32_t width, uint32_t height)
 {
-    coffer_pixels pixels = { sizeof(coffer_pixels), calloc(3, (size_t)width * height), width, height, 3, 0 };
+    coffer_pixels pixels = {
+        sizeof(coffer_pixels), calloc(3, (size_t)width * height), width, height, 3, 0, 8
+    };
     uint8_t *bytes;
     size_t size;
     for (size_t i = 0; i < (size_t)width * height * 3; i++)
@@ -260,7 +262,8 @@ static void a_broken_picture_is_named_or_left_out(void **state)
     opts.keep_going = opts.restart = true;
     assert_int_equal(pack(&facts, "animals", &opts, NULL), COFFER_OK);
     assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "samples")), 4);
-    assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "skipped")), 1);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "skipped")),
+                     4); /* and hidden files, a text */
     assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "classes")), 3);
     const coffer_node *left = coffer_node_first(coffer_node_find(facts, "left_out"));
     assert_string_equal(coffer_node_get_text(coffer_node_find(left, "sample"), NULL), "cat/bad.jpg");
@@ -300,7 +303,8 @@ static void a_link_to_a_folder_is_not_passed_by_unsaid(void **state)
     opts.keep_going = opts.restart = true;
     assert_int_equal(pack(&facts, "animals", &opts, NULL), COFFER_OK);
     assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "samples")), 4);
-    assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "skipped")), 1);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "skipped")),
+                     5); /* with the other link, hidden files, a text */
     coffer_node_free(facts);
 }
 
@@ -330,9 +334,87 @@ static void a_pack_that_a_file_has_stopped_can_go_on_without_it(void **state)
     opts.keep_going = opts.resume = true;
     assert_int_equal(pack(&facts, "animals", &opts, NULL), COFFER_OK);
     assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "samples")), 4);
-    assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "skipped")), 1);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(facts, "skipped")), 4);
     assert_null(coffer_node_find(facts, "failed"));
     coffer_node_free(facts);
+}
+
+static int stop_after_a_batch(void *context, uint64_t done, uint64_t total)
+{
+    (void)context, (void)total;
+    return done >= 8;
+}
+
+static uint64_t number_of(const coffer_node *facts, const char *name)
+{
+    return coffer_node_get_u64(coffer_node_find(facts, name));
+}
+
+static void what_was_left_out_before_a_resume_is_listed_too(void **state)
+{
+    (void)state;
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
+    coffer_progress stop = { sizeof(coffer_progress), stop_after_a_batch, NULL };
+    coffer_node *facts;
+    char name[32];
+    make_folder("many");
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "many/%02d.png", i);
+        if (i == 2 || i == 30)
+            put_text(name, "no picture at all");
+        else
+            put_buffer(name, tiny_png((uint8_t)i));
+    }
+    opts.keep_going = true;
+    opts.progress = &stop;
+    assert_int_equal(pack(&facts, "many", &opts, NULL), COFFER_E_CANCELLED);
+    coffer_node_free(facts);
+    opts.progress = NULL;
+    opts.resume = true;
+    assert_int_equal(pack(&facts, "many", &opts, NULL), COFFER_OK);
+    assert_true(number_of(facts, "resumed") > 0);
+    assert_int_equal(number_of(facts, "found"), 40);
+    assert_int_equal(number_of(facts, "packed"), 38);
+    assert_int_equal(number_of(facts, "skipped"), 2);
+    const coffer_node *left = coffer_node_first(coffer_node_find(facts, "left_out"));
+    assert_string_equal(coffer_node_get_text(coffer_node_find(left, "sample"), NULL), "02.png");
+    left = coffer_node_next(left);
+    assert_string_equal(coffer_node_get_text(coffer_node_find(left, "sample"), NULL), "30.png");
+    coffer_node_free(facts);
+    temp_assert_only(temp_folder, "many", "out.mldf", NULL);
+}
+
+static void several_folders_become_one_set(void **state)
+{
+    (void)state;
+    make_folder("cats");
+    make_folder("dogs");
+    put_buffer("cats/1.png", tiny_png(1));
+    put_buffer("dogs/1.png", tiny_png(2));
+    put_buffer("dogs/2.png", tiny_png(3));
+    char dogs[512], cats[512], out[512];
+    snprintf(dogs, sizeof dogs, "%s/dogs/", temp_folder);
+    snprintf(cats, sizeof cats, "%s/cats", temp_folder);
+    snprintf(out, sizeof out, "%s/out.mldf", temp_folder);
+    const char *folders[] = { dogs, cats };
+    coffer_node *facts;
+    assert_int_equal(coffer_node_new(&facts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_pack(facts, folders, 2, out, NULL, NULL), COFFER_OK);
+    assert_int_equal(number_of(facts, "classes"), 2);
+    assert_int_equal(number_of(facts, "found"), 3);
+    coffer_node_free(facts);
+    open_result();
+    int64_t label;
+    coffer_bytes text = COFFER_BYTES_INIT;
+    size_t labels = coffer_mldf_find_field(set, "label"), classes = coffer_mldf_find_field(set, "class");
+    assert_int_equal(coffer_mldf_get_int(&label, set, 0, labels, NULL), COFFER_OK);
+    assert_int_equal(label, 0);
+    assert_int_equal(coffer_mldf_get_text(&text, set, 0, classes, NULL), COFFER_OK);
+    assert_string_equal(text.data, "cats");
+    assert_int_equal(coffer_mldf_get_int(&label, set, 2, labels, NULL), COFFER_OK);
+    assert_int_equal(label, 1);
+    coffer_free(text.data);
+    close_result();
 }
 
 static void sounds_are_stored_as_their_samples(void **state)
@@ -528,7 +610,7 @@ static void a_manifest_brings_the_files_that_it_names(void **state)
     assert_int_equal(int_of(1, "n"), -2);
     assert_true(float_of(0, "w") == 0.5 && float_of(1, "w") == 3);
     assert_text(0, "t", "one.png");
-    assert_text(0, "o", "{\"k\":[1]}");
+    assert_text(0, "o", "{\"k\": [1]}");
     assert_false(entry_of(1, "o").present);
     close_result();
 
@@ -687,6 +769,8 @@ int main(void)
         TEST(a_link_to_a_folder_is_not_passed_by_unsaid),
         TEST(what_holds_nothing_to_pack_says_so),
         TEST(a_pack_that_a_file_has_stopped_can_go_on_without_it),
+        TEST(what_was_left_out_before_a_resume_is_listed_too),
+        TEST(several_folders_become_one_set),
         TEST(sounds_are_stored_as_their_samples),
         TEST(texts_can_be_packed_with_a_dictionary),
         TEST(arrays_keep_what_they_have_in_common),

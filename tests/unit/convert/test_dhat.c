@@ -59,14 +59,23 @@ static void more_blocks_than_the_limit_are_put_together(void **state)
     coffer_limits limits = COFFER_LIMITS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     (void)state;
-    limits.entries = 1000;
     profile_write("many.dhat",
                   GOOD("{\"tb\":1152921504606846976,\"tbk\":1152921504606846,\"gb\":4096000,\"gbk\":1000000,"
                        "\"eb\":4096,\"ebk\":1000,\"fs\":[1,2]}"));
-    if (profile_convert(&err, &limits, "many.dhat", "many.mlyze", NULL))
+    assert_int_equal(profile_convert(&err, &limits, "many.dhat", "many.mlyze", NULL), COFFER_E_LIMIT);
+    assert_non_null(strstr(err.text, "\"max-events\" raises that, \"merge\" makes fewer"));
+    /* Keeping the peak would take that number of events. */
+    assert_int_equal(profile_convert(&err, &limits, "many.dhat", "many.mlyze", "merge", NULL, NULL),
+                     COFFER_E_LIMIT);
+    assert_non_null(strstr(err.text, " times the bytes of its peak"));
+    profile_write("many.dhat",
+                  GOOD("{\"tb\":4096000000,\"tbk\":1152921504606846,\"gb\":4096000,\"gbk\":1000000,"
+                       "\"eb\":4096,\"ebk\":1000,\"fs\":[1,2]}"));
+    if (profile_convert(&err, &limits, "many.dhat", "many.mlyze", "merge", NULL, "max-events", "2000", NULL))
         fail_msg("%s", err.text);
     coffer_mlyze_totals totals = profile_totals("many.mlyze");
-    assert_int_equal(totals.total_allocated_bytes, UINT64_C(1152921504606846976));
+    assert_int_equal(totals.total_allocated_bytes, UINT64_C(4096000000));
+    assert_int_equal(totals.peak_bytes, 4096000);
     assert_int_equal(totals.live_bytes_at_end, 4096);
     assert_true(totals.allocs < 5000);
 }

@@ -33,8 +33,8 @@ static void the_sum_that_is_asked_for_is_written(void **state)
         const char *setting, *value, *expected;
     } cases[] = {
         { "what", "peak", "work 120\n" },
-        { "what", "leaks", "work;main 7\nwork 20\n" },
-        { "what", "total", "work;main 7\nwork 120\n" },
+        { "what", "leaks", "main;work 7\nwork 20\n" },
+        { "what", "total", "main;work 7\nwork 120\n" },
         { "at", "phase two", "work 120\n" },
         { "at", "45us", "work 20\n" },
         { "at", "1", "work 100\n" },
@@ -85,7 +85,7 @@ static void csv_has_every_event_with_its_names(void **state)
     assert_string_equal(text, "event,time_us,type,address,size,id,thread,name,stack\n"
                               "0,10,alloc,16,100,1,0,work,work\n1,20,alloc,32,20,1,3,work,work\n"
                               "2,30,marker,0,0,2,0,phase two,\n3,40,free,16,0,0,0,,\n"
-                              "4,50,alloc,48,7,0,0,main,work;main\n");
+                              "4,50,alloc,48,7,0,0,work,main;work\n");
     free(text);
     profile_must("t.mlyze", "t.csv", "window", "2..4", NULL);
     text = profile_text("t.csv");

@@ -59,11 +59,14 @@ static void the_metadata_says_where_the_events_come_from(void **state)
         { TOOLS "grow.heaptrack.zst",
           "\"source\":{\"format\":\"heaptrack\",\"synthetic\":false,\"version\":3,\"interpreted\":true}",
           "\"command\":\"./grow\"" },
-        { TOOLS "grow.massif", "\"source\":{\"format\":\"massif\",\"synthetic\":true,\"time_unit\":\"i\"}",
+        { TOOLS "grow.massif",
+          "\"source\":{\"format\":\"massif\",\"synthetic\":true,\"time_unit\":\"instructions\"}",
           "\"command\":\"./grow\"" },
-        { TOOLS "grow.dhat", "\"source\":{\"format\":\"dhat\",\"synthetic\":true,\"time_unit\":\"instrs\"}",
+        { TOOLS "grow.dhat",
+          "\"source\":{\"format\":\"dhat\",\"synthetic\":true,\"time_unit\":\"instructions\"}",
           "\"command\":\"./grow\"" },
-        { TOOLS "grow.pb.gz", "\"source\":{\"format\":\"pprof\",\"synthetic\":true}", "" },
+        { TOOLS "grow.pb.gz",
+          "\"source\":{\"format\":\"pprof\",\"synthetic\":true,\"has_total\":true,\"has_peak\":false}", "" },
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         coffer_source *src = NULL;

@@ -76,8 +76,8 @@ static void all_sums_are_profiles_over_one_table_of_frames(void **state)
     size_t i = 0;
     assert_string_equal(text_of(root, "$schema"), "https://www.speedscope.app/file-format-schema.json");
     assert_int_equal(frames->as.count, 3);
-    assert_string_equal(text_of(coffer__json_first(frames), "name"), "main");
-    assert_int_equal(number_of(coffer__json_first(frames), "line"), 42);
+    assert_string_equal(text_of(coffer__json_first(frames), "name"), "work");
+    assert_int_equal(number_of(coffer__json_first(frames), "line"), 123);
     assert_int_equal(profiles->as.count, 4);
     for (const coffer__json_value *profile = coffer__json_first(profiles); profile;
          profile = coffer__json_next(profiles, profile), i++) {

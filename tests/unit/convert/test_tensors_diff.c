@@ -280,7 +280,7 @@ static void files_inside_of_models_are_compared(void **state)
     (void)state;
     assert_false(equal(root));
     assert_string_equal(coffer_node_get_text(coffer_node_find(first_in(root, "metadata"), "path"), NULL),
-                        "config\\.json.crc32");
+                        "config\\.json.a");
     coffer_node_free(root);
     root = diff(&a, &a, NULL);
     assert_true(equal(root));

@@ -112,6 +112,38 @@ static void the_other_verbs_refuse_an_unknown_file(void **state)
     coffer_source_close(src);
 }
 
+static coffer_format_version version_of(const char *format, const void *bytes, size_t len)
+{
+    coffer_format_version version = COFFER_FORMAT_VERSION_INIT;
+    coffer_source *src = scan_source_of(bytes, len);
+    assert_int_equal(coffer_format_get_version(&version, coffer_format_by_name(format), src, NULL),
+                     COFFER_OK);
+    coffer_source_close(src);
+    return version;
+}
+
+static void a_newer_version_is_recognized(void **state)
+{
+    (void)state;
+    coffer_format_version version = version_of("mlyze", "MLYZ\xff\0\0\0", 8);
+    assert_true(version.is_newer && !version.has_minor);
+    assert_int_equal(version.major, 255);
+    assert_false(version_of("mlyze", "MLYZ\1\0\0\0", 8).is_newer);
+    version = version_of("mcf", "MCF1\1\0\xe8\3", 8);
+    assert_true(version.is_newer && version.has_minor);
+    assert_int_equal(version.major, version.newest_major);
+    assert_int_equal(version.minor, 1000);
+    assert_false(version_of("mcf", "MCF1\1\0\0\0", 8).is_newer);
+    /* Too short, or a format that reads one version only. */
+    assert_false(version_of("mcf", "MCF1", 4).is_newer);
+    assert_false(version_of("mscan", "MSCAN\xff\xff", 7).is_newer);
+    coffer_format_version none = { 0 };
+    coffer_source *src = scan_source_of("MSCAN", 5);
+    assert_int_equal(coffer_format_get_version(&none, coffer_format_by_name("mscan"), src, NULL),
+                     COFFER_E_INVALID_ARGUMENT);
+    coffer_source_close(src);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +155,7 @@ int main(void)
         cmocka_unit_test(a_near_miss_stays_unrecognized_but_is_mentioned),
         cmocka_unit_test(check_of_an_unknown_file_is_a_finding_not_a_failure),
         cmocka_unit_test(the_other_verbs_refuse_an_unknown_file),
+        cmocka_unit_test(a_newer_version_is_recognized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

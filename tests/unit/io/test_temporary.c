@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "coffer/source.h"
 #include "io/file.h"
+#include "io/sink.h"
 #include "support/temp.h"
 
 #include <stdlib.h>
@@ -126,12 +127,58 @@ static void a_file_without_a_name_leaves_nothing(void **state)
     close(fd);
 }
 
+static void files_of_dead_processes_are_removed(void **state)
+{
+    (void)state;
+    int fd = -1, live_fd = -1;
+    const char *stale = temp_path(temp_folder, ".set.mldf.0123abcd.tmp");
+    char *live = create("set.mldf", &live_fd);
+    temp_write(stale, "x", 1);
+    /* The lock stays with the name, also when the descriptor is closed. */
+    close(live_fd);
+    char *path = create("set.mldf", &fd);
+    assert_false(temp_exists(temp_path(temp_folder, ".set.mldf.0123abcd.tmp")));
+    assert_true(temp_exists(live));
+    coffer__temporary_forget(live);
+    int next_fd = -1;
+    char *next = create("set.mldf", &next_fd);
+    assert_false(temp_exists(live));
+    assert_true(temp_exists(path));
+    coffer__free(live);
+    discard(path, fd);
+    discard(next, next_fd);
+}
+
+static void a_sink_writes_to_a_temporary_file_directly(void **state)
+{
+    (void)state;
+    int fd = -1;
+    char *path = create("repaired", &fd);
+    coffer__sink *first = NULL, *second = NULL;
+    struct stat before, after;
+    assert_int_equal(fstat(fd, &before), 0);
+    assert_int_equal(coffer__sink_create(&first, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer__sink_write(first, "first", 5, NULL), COFFER_OK);
+    /* Only one: the second gets a name of its own and replaces the file. */
+    assert_int_equal(coffer__sink_create(&second, path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer__sink_commit(first, NULL), COFFER_OK);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(after.st_ino, before.st_ino);
+    assert_true(temp_holds(path, "first", 5));
+    assert_int_equal(coffer__sink_write(second, "next", 4, NULL), COFFER_OK);
+    assert_int_equal(coffer__sink_commit(second, NULL), COFFER_OK);
+    assert_true(temp_holds(path, "next", 4));
+    discard(path, fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_name_is_hidden_and_tells_whose_it_is),
         cmocka_unit_test(a_long_name_is_cut_to_what_the_system_takes),
         cmocka_unit_test(a_dying_program_removes_what_it_was_writing),
+        cmocka_unit_test(files_of_dead_processes_are_removed),
+        cmocka_unit_test(a_sink_writes_to_a_temporary_file_directly),
         cmocka_unit_test(a_child_does_not_remove_what_its_parent_writes),
         cmocka_unit_test(more_files_than_the_table_holds_are_still_written),
         cmocka_unit_test(a_missing_folder_is_an_error),

@@ -1,4 +1,5 @@
 /* The worked example of docs/formats/mcf.md: every number that the page gives must be true. */
+#include "base/bytes.h"
 #include "coffer/coffer.h"
 #include "support/doc_page.h"
 #include "support/temp.h"
@@ -118,7 +119,10 @@ static void add(coffer_mcf_writer *writer, const char *name)
         sizeof(coffer_mcf_new_tensor), COFFER_DTYPE_F32, name, strlen(name), 2, dims, NULL
     };
     assert_int_equal(coffer_mcf_writer_begin_tensor(writer, &new, NULL), COFFER_OK);
-    assert_int_equal(coffer_mcf_writer_write(writer, values, sizeof values, NULL), COFFER_OK);
+    float stored[ROWS * COLUMNS];
+    memcpy(stored, values, sizeof stored);
+    coffer__swap_numbers(stored, sizeof stored[0], ROWS * COLUMNS);
+    assert_int_equal(coffer_mcf_writer_write(writer, stored, sizeof stored, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_end_tensor(writer, NULL), COFFER_OK);
 }
 

@@ -53,6 +53,7 @@ static void every_quantized_vector_decodes_bit_for_bit_over_every_source(void **
             uint8_t *expected = temp_read(path, &expected_len);
             assert_non_null(expected);
             assert_int_equal(expected_len, tensor.elements * sizeof(float));
+            coffer__swap_numbers(expected, sizeof(float), expected_len / sizeof(float));
             float *values = malloc(expected_len);
             uint64_t rows = coffer_mcf_row_count(&tensor), row = coffer_mcf_row_elements(&tensor);
             assert_int_equal(coffer_mcf_read_rows_f32(values, model, i, 0, rows, NULL), COFFER_OK);
@@ -80,6 +81,7 @@ static void rows_of_plain_tensors_are_their_bytes_or_their_values(void **state)
     assert_int_equal(coffer_mcf_read_rows(bytes, model, tensor, 0, 10, NULL), COFFER_OK);
     assert_memory_equal(bytes, coffer_mcf_view(model, tensor), sizeof bytes);
     assert_int_equal(coffer_mcf_read_rows_f32(row, model, tensor, 7, 1, NULL), COFFER_OK);
+    coffer__swap_numbers(row, sizeof row[0], sizeof row / sizeof row[0]);
     assert_memory_equal(row, bytes + 7 * sizeof row, sizeof row);
     assert_int_equal(coffer_mcf_read_rows(bytes, model, tensor, 5, 6, NULL), COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(coffer_mcf_read_rows_f32(row, model, tensor, UINT64_MAX, 2, NULL),
@@ -194,7 +196,7 @@ static void many_tensors_are_loaded_at_once(void **state)
         }
         assert_int_equal(
             coffer_mcf_read_many(outs, model, tensors, count,
-                                 &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts), 3, NULL }, NULL),
+                                 &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 3 }, NULL),
             COFFER_OK);
         for (size_t i = 0; i < count; i++) {
             coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
@@ -297,8 +299,7 @@ static void the_content_hash_does_not_depend_on_the_layout(void **state)
         coffer_source *src = model_source(paths[i]);
         coffer_mcf *model = model_open(src);
         assert_int_equal(coffer_mcf_content_hash(hashes[i], model,
-                                                 &(coffer_mcf_work_opts){ sizeof(coffer_mcf_work_opts),
-                                                                          (uint32_t)i, NULL },
+                                                 &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = (uint32_t)i },
                                                  NULL),
                          COFFER_OK);
         coffer_mcf_close(model);

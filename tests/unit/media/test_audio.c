@@ -6,6 +6,7 @@
 #include "support/temp.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,59 @@ static void numbers_that_cannot_be_are_refused(void **state)
     assert_int_equal(coffer_audio_probe(&info, "OggS", 4, NULL), COFFER_E_NOT_RECOGNISED);
 }
 
+static void assert_kind(const char *name, coffer_audio_kind kind, uint32_t rate, uint64_t frames,
+                        coffer_status decoded)
+{
+    char path[512];
+    size_t size;
+    snprintf(path, sizeof path, "%s/media/%s", COFFER_TEST_DATA, name);
+    uint8_t *bytes = temp_read(path, &size);
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
+    float *out = calloc((size_t)frames * 2, sizeof *out);
+    assert_non_null(bytes);
+    assert_int_equal(coffer_audio_probe(&info, bytes, size, NULL), COFFER_OK);
+    assert_int_equal(info.kind, kind);
+    assert_int_equal(info.sample_rate, rate);
+    assert_int_equal(info.frames, frames);
+    assert_int_equal(coffer_audio_decode(out, (size_t)frames * info.channels, bytes, size, NULL), decoded);
+    for (size_t len = 0; len < size; len += 7)
+        (void)!coffer_audio_probe(&info, bytes, len, NULL);
+    free(out);
+    free(bytes);
+}
+
+static void compressed_sounds_are_probed_and_decoded(void **state)
+{
+    (void)state;
+    assert_kind("tone.mp3", COFFER_AUDIO_MP3, 16000, 4000, COFFER_OK);
+    assert_kind("tone.ogg", COFFER_AUDIO_VORBIS, 16000, 4000, COFFER_OK);
+    assert_kind("tone.opus", COFFER_AUDIO_OPUS, 16000, 4000, COFFER_OK);
+    assert_kind("header.aac", COFFER_AUDIO_AAC, 16000, 5120, COFFER_E_UNSUPPORTED);
+    assert_kind("header.m4a", COFFER_AUDIO_MP4, 16000, 32000, COFFER_E_UNSUPPORTED);
+    assert_kind("float.wav", COFFER_AUDIO_WAV, 8000, 200, COFFER_OK);
+}
+
+static void videos_are_probed(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "header.mp4", "header.webm" };
+    static const char *const codecs[] = { "avc1", "V_VP9" };
+    for (size_t i = 0; i < 2; i++) {
+        char path[512];
+        size_t size;
+        snprintf(path, sizeof path, "%s/media/%s", COFFER_TEST_DATA, names[i]);
+        uint8_t *bytes = temp_read(path, &size);
+        coffer_video_info info = COFFER_VIDEO_INFO_INIT;
+        assert_int_equal(coffer_video_probe(&info, bytes, size, NULL), COFFER_OK);
+        assert_string_equal(info.codec, codecs[i]);
+        assert_int_equal(info.width, 320);
+        assert_int_equal(info.height, 240);
+        for (size_t len = 0; len < size; len++)
+            (void)!coffer_video_probe(&info, bytes, len, NULL);
+        free(bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +182,8 @@ int main(void)
         cmocka_unit_test(a_streamed_wav_is_read_to_its_end),
         cmocka_unit_test(the_room_for_samples_is_checked),
         cmocka_unit_test(numbers_that_cannot_be_are_refused),
+        cmocka_unit_test(compressed_sounds_are_probed_and_decoded),
+        cmocka_unit_test(videos_are_probed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "support/picture_bytes.h"
 #include "support/temp.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ static void assert_pixels(coffer__buffer png, uint32_t channels, const char *exp
 static coffer_pixels gradient(uint32_t width, uint32_t height, uint32_t channels)
 {
     coffer_pixels pixels = {
-        sizeof(coffer_pixels), malloc((size_t)width * height * channels), width, height, channels, 0
+        sizeof(coffer_pixels), malloc((size_t)width * height * channels), width, height, channels, 0, 8
     };
     for (size_t y = 0; y < height; y++) {
         for (size_t x = 0; x < width; x++) {
@@ -271,11 +272,136 @@ static void colors_for_print_are_refused_by_name(void **state)
     assert_non_null(strstr(err.text, "CMYK"));
 }
 
+static uint8_t *media_file(const char *name, size_t *size)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/media/%s", COFFER_TEST_DATA, name);
+    uint8_t *bytes = temp_read(path, size);
+    assert_non_null(bytes);
+    return bytes;
+}
+
+/* tests/media/README.md describes the picture. */
+static void assert_small(const char *name, coffer_image_kind kind, uint32_t frames)
+{
+    size_t size;
+    uint8_t *bytes = media_file(name, &size);
+    coffer_image_info info = COFFER_IMAGE_INFO_INIT;
+    coffer_pixels pixels = COFFER_PIXELS_INIT;
+    assert_int_equal(coffer_image_probe(&info, bytes, size, NULL), COFFER_OK);
+    assert_int_equal(info.kind, kind);
+    assert_int_equal(info.frames, frames);
+    assert_int_equal(coffer_image_verify(bytes, size, NULL), COFFER_OK);
+    assert_int_equal(decode(&pixels, bytes, size, 3), COFFER_OK);
+    for (size_t y = 0; y < 6; y++)
+        for (size_t x = 0; x < 8; x++) {
+            const uint8_t *pixel = pixels.data + (y * 8 + x) * 3;
+            assert_int_equal(pixel[0], x * 30);
+            assert_int_equal(pixel[1], y * 40);
+            assert_int_equal(pixel[2], (x + y) * 15);
+        }
+    for (size_t len = 0; len < size; len++) { /* cut anywhere: an error or a picture, never more */
+        coffer_error err = COFFER_ERROR_INIT;
+        coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
+        uint8_t *cut = malloc(len ? len : 1);
+        memcpy(cut, bytes, len);
+        (void)!coffer_image_decode(&pixels, decoder, cut, len, &opts, &err);
+        free(cut);
+    }
+    coffer_free(pixels.data);
+    free(bytes);
+}
+
+static void every_kind_gives_the_same_pixels(void **state)
+{
+    (void)state;
+    assert_small("small.png", COFFER_IMAGE_PNG, 1);
+    assert_small("small.webp", COFFER_IMAGE_WEBP, 1);
+    assert_small("small.gif", COFFER_IMAGE_GIF, 1);
+    assert_small("animated.gif", COFFER_IMAGE_GIF, 2);
+    assert_small("small.bmp", COFFER_IMAGE_BMP, 1);
+    assert_small("small.tiff", COFFER_IMAGE_TIFF, 1);
+    assert_small("small.ppm", COFFER_IMAGE_PNM, 1);
+}
+
+static void sixteen_bits_are_kept_on_request(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "gray16.png", "gray16.tiff" };
+    for (size_t i = 0; i < 2; i++) {
+        size_t size;
+        uint8_t *bytes = media_file(names[i], &size);
+        coffer_pixels pixels = COFFER_PIXELS_INIT, half = COFFER_PIXELS_INIT;
+        coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
+        opts.channels = opts.depth = 0;
+        assert_int_equal(coffer_image_decode(&pixels, decoder, bytes, size, &opts, NULL), COFFER_OK);
+        assert_int_equal(pixels.depth, 16);
+        uint16_t value;
+        memcpy(&value, pixels.data + 2 * (8 * 2 + 3), sizeof value);
+        assert_int_equal(value, 8000 * 3 + 100 * 2);
+        assert_int_equal(coffer_pixels_resize(&half, &pixels, 4, 3, NULL), COFFER_OK);
+        assert_int_equal(half.depth, 16);
+        memcpy(&value, half.data, sizeof value);
+        assert_int_equal(value, 4050); /* the mean of 0, 8000, 100 and 8100 */
+        uint8_t *png;
+        size_t png_size;
+        assert_int_equal(coffer_image_encode_png(&png, &png_size, &pixels, NULL), COFFER_OK);
+        assert_int_equal(coffer_image_decode(&half, decoder, png, png_size, &opts, NULL), COFFER_OK);
+        assert_memory_equal(half.data, pixels.data, 8 * 6 * 2);
+        assert_int_equal(coffer_image_encode_jpeg(&png, &png_size, &pixels, 90, NULL),
+                         COFFER_E_INVALID_ARGUMENT);
+        coffer_free(png);
+        coffer_free(pixels.data);
+        coffer_free(half.data);
+        free(bytes);
+    }
+}
+
+static void an_orientation_is_applied_unless_refused(void **state)
+{
+    (void)state;
+    size_t size;
+    uint8_t *bytes = media_file("turned.jpg", &size);
+    coffer_pixels upright = COFFER_PIXELS_INIT, stored = COFFER_PIXELS_INIT;
+    coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
+    assert_int_equal(coffer_image_decode(&upright, decoder, bytes, size, &opts, NULL), COFFER_OK);
+    opts.ignore_orientation = true;
+    assert_int_equal(coffer_image_decode(&stored, decoder, bytes, size, &opts, NULL), COFFER_OK);
+    assert_int_equal(stored.width, 64);
+    assert_int_equal(upright.width, 48);
+    assert_int_equal(upright.height, 64);
+    /* Orientation 6: the left column, from the bottom up, is the top row. */
+    for (size_t x = 0; x < 48; x++)
+        assert_memory_equal(upright.data + x * 3, stored.data + (47 - x) * 64 * 3, 3);
+    coffer_free(upright.data);
+    coffer_free(stored.data);
+    free(bytes);
+}
+
+static void a_picture_that_is_not_complete_is_told_without_decoding(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "turned.jpg", "small.png", "small.webp" };
+    for (size_t i = 0; i < 3; i++) {
+        size_t size;
+        uint8_t *bytes = media_file(names[i], &size);
+        assert_int_equal(coffer_image_verify(bytes, size, NULL), COFFER_OK);
+        assert_int_equal(coffer_image_verify(bytes, size - 10, NULL), COFFER_E_TRUNCATED);
+        free(bytes);
+    }
+    size_t size;
+    uint8_t *bytes = media_file("small.png", &size);
+    bytes[50] ^= 1;
+    assert_int_equal(coffer_image_verify(bytes, size, NULL), COFFER_E_BAD_CHECKSUM);
+    free(bytes);
+}
+
 static void other_bytes_are_not_recognized_as_a_picture(void **state)
 {
     (void)state;
     coffer_image_info info = COFFER_IMAGE_INFO_INIT;
-    assert_int_equal(coffer_image_probe(&info, "GIF89a", 6, NULL), COFFER_E_NOT_RECOGNISED);
+    assert_int_equal(coffer_image_probe(&info, "GIF88a", 6, NULL), COFFER_E_NOT_RECOGNISED);
+    assert_int_equal(coffer_image_probe(&info, "GIF89a", 6, NULL), COFFER_E_TRUNCATED);
     assert_int_equal(coffer_image_probe(&info, "", 0, NULL), COFFER_E_NOT_RECOGNISED);
     assert_int_equal(coffer_image_probe(&info, "\xff\xd8\xff\xe0\x00\x01", 6, NULL), COFFER_E_BAD_VALUE);
     assert_int_equal(coffer_image_probe(&info, "\xff\xd8\xff\xe0\x00\x10", 6, NULL), COFFER_E_TRUNCATED);
@@ -299,6 +425,10 @@ int main(void)
         cmocka_unit_test(limits_bound_the_pixels),
         cmocka_unit_test(colors_for_print_are_refused_by_name),
         cmocka_unit_test(other_bytes_are_not_recognized_as_a_picture),
+        cmocka_unit_test(every_kind_gives_the_same_pixels),
+        cmocka_unit_test(sixteen_bits_are_kept_on_request),
+        cmocka_unit_test(an_orientation_is_applied_unless_refused),
+        cmocka_unit_test(a_picture_that_is_not_complete_is_told_without_decoding),
     };
     return cmocka_run_group_tests(tests, make_decoder, free_decoder);
 }

@@ -12,7 +12,7 @@
 static coffer_pixels noise(uint32_t width, uint32_t height, uint32_t channels)
 {
     coffer_pixels pixels = {
-        sizeof(coffer_pixels), malloc((size_t)width * height * channels), width, height, channels, 0
+        sizeof(coffer_pixels), malloc((size_t)width * height * channels), width, height, channels, 0, 8
     };
     uint32_t state = width * 31 + height;
     for (size_t i = 0; i < (size_t)width * height * channels; i++) {

@@ -76,7 +76,8 @@ static void opening_reads_header_and_descriptors_and_no_more(void **state)
     coffer_source *src = dataset_counting_source(&reads, bytes, len);
     coffer_mldf *set = dataset_open(src);
     assert_int_equal(coffer_mldf_sample_count(set), 100000);
-    assert_true(reads.total <= COFFER__MLDF_HEAD_SIZE + 2 * COFFER__MLDF_STRIDE);
+    assert_true(reads.total <=
+                COFFER__MLDF_HEAD_SIZE + 2 * COFFER__MLDF_STRIDE + 2 * COFFER__MLDF_GUARD_SIZE);
     coffer_mldf_close(set);
     coffer_source_close(src);
     free(bytes);

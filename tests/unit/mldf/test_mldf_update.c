@@ -240,12 +240,10 @@ static coffer_status fill_other(void *context, coffer_mldf_writer *writer, uint6
     const uint64_t *shift = context;
     uint8_t value[256];
     size_t len = dataset_small_value(value, sample + *shift, field);
-    int64_t number;
     if (field != SMALL_LABEL)
         return len == SIZE_MAX ? COFFER_OK
                                : coffer_mldf_writer_set_bytes(writer, field, value, len, NULL, err);
-    memcpy(&number, value, sizeof number);
-    return coffer_mldf_writer_set_int(writer, field, number, err);
+    return coffer_mldf_writer_set_int(writer, field, (int64_t)coffer__load_u64(value), err);
 }
 
 static void values_are_replaced_in_one_go(void **state)

@@ -1,4 +1,5 @@
 /* Sets that are written are read back as they were, and are what the format page says. */
+#include "formats/mldf/mldf_layout.h"
 #include "support/dataset_write.h"
 
 #include <stdlib.h>
@@ -106,7 +107,7 @@ static void the_parts_are_where_the_format_requires_them(void **state)
     assert_int_equal(data, 4096);
     assert_int_equal(rows % 64, 0);
     assert_true(rows > data);
-    assert_int_equal(table, rows + samples * (24 + 8 + 8 + 16 + 16));
+    assert_int_equal(table, rows + samples * (24 + 8 + 8 + 16 + 16) + COFFER__MLDF_GUARD_SIZE);
     assert_int_equal((len - table) % 16, 0);
     assert_string_equal((const char *)bytes + 73 + 208, "label");
     free(bytes);

@@ -59,16 +59,19 @@ static void nonzero_reserved_bytes_of_the_header_are_reported(void **state)
     (void)state;
     trace_sample(&t, 0, 5, 0);
     t.file.data[200] = 1;
-    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, "bytes 48 to 255");
-    trace_sample(&t, 16, 5, 0);
-    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, "10 is unknown");
+    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, "bytes 48 to 255");
+    trace_sample(&t, 64, 5, 0);
+    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, "40 is unknown");
     trace_sample(&t, 0, 5, 0);
     t.file.data[200] = 1;
     t.file.data[COFFER__MLYZE_VERSION_AT] = 2;
-    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_NOTE, "bytes 48 to 255");
+    assert_finds(&t, 2, COFFER_E_RESERVED_NOT_ZERO, COFFER_NOTE, "bytes 48 to 255");
+    trace_sample(&t, 0, 5, 0);
+    t.file.data[COFFER__MLYZE_VERSION_AT] = 3;
+    assert_finds(&t, 1, COFFER_E_UNSUPPORTED_VERSION, COFFER_NOTE, "version 3 is newer than 1");
     trace_sample(&t, 0, 5, 0);
     t.file.data[COFFER__MLYZE_HEADER_CRC_AT] = 1;
-    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, "the header has checksums");
+    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_ERROR, "the header has checksums");
 }
 
 static void checksums_are_verified_and_the_rest_is_checked_all_the_same(void **state)

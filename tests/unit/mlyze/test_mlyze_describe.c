@@ -105,13 +105,15 @@ static void stacks_are_listed_by_their_innermost_frame(void **state)
     (void)state;
     trace_sample(&t, 0, 100, 0);
     assert_int_equal(list(&t, NULL, NULL), 2);
-    assert_string_equal(text(entry(0), "function"), "main");
-    assert_string_equal(text(entry(0), "file"), "main.c");
-    assert_int_equal(coffer_node_get_u64(coffer_node_find(entry(0), "line")), 42);
+    assert_string_equal(text(entry(0), "function"), "work");
+    assert_string_equal(text(entry(0), "file"), "work.c");
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(entry(0), "line")), 123);
     assert_int_equal(coffer_node_get_u64(coffer_node_find(entry(0), "depth")), 2);
     drop();
-    assert_int_equal(list(&t, "stacks", "w*"), 1);
-    assert_int_equal(coffer_node_get_u64(coffer_node_find(entry(0), "id")), 1);
+    assert_int_equal(list(&t, "stacks", "w*"), 2);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(entry(1), "id")), 1);
+    drop();
+    assert_int_equal(list(&t, "stacks", "main"), 0);
     drop();
     trace_dispose(&t);
 }

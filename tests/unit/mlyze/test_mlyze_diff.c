@@ -9,20 +9,17 @@
 
 /* The same program, with other ids and another line. */
 static const char before[] =
-    "{\"stack_traces\": {\"0\": [{\"file_id\": 0, \"line\": 5, \"func_id\": 7}, {\"file_id\": 1, \"line\": "
-    "9, "
-    "\"func_id\": 1}], \"1\": [{\"file_id\": 1, \"line\": 9, \"func_id\": 1}], \"2\": [{\"file_id\": 0, "
-    "\"line\": 6, \"func_id\": 7}, {\"file_id\": 1, \"line\": 9, \"func_id\": 1}]}, \"files\": {\"0\": "
-    "\"a.c\", "
-    "\"1\": \"main.c\"}, \"functions\": {\"1\": \"main\", \"7\": \"load\", \"8\": \"first\", \"9\": "
-    "\"second\"}}";
+    "{\"stack_traces\": {\"0\": [{\"file_id\": 1, \"line\": 9, \"func_id\": 1}, {\"file_id\": 0, "
+    "\"line\": 5, \"func_id\": 7}], \"1\": [{\"file_id\": 1, \"line\": 9, \"func_id\": 1}], \"2\": "
+    "[{\"file_id\": 1, \"line\": 9, \"func_id\": 1}, {\"file_id\": 0, \"line\": 6, \"func_id\": "
+    "7}]}, \"files\": {\"0\": \"a.c\", \"1\": \"main.c\"}, \"functions\": {\"1\": \"main\", \"7\": "
+    "\"load\", \"8\": \"first\", \"9\": \"second\"}}";
 static const char after[] =
-    "{\"stack_traces\": {\"40\": [{\"file_id\": 3, \"line\": 6, \"func_id\": 2}, {\"file_id\": 0, \"line\": "
-    "9, "
-    "\"func_id\": 5}], \"41\": [{\"file_id\": 0, \"line\": 9, \"func_id\": 5}, {\"file_id\": 0, \"line\": 1, "
-    "\"func_id\": 5}]}, \"files\": {\"0\": \"main.c\", \"3\": \"a.c\"}, \"functions\": {\"5\": \"main\", "
-    "\"2\": "
-    "\"load\", \"1\": \"second\", \"6\": \"first\", \"77\": \"between\"}}";
+    "{\"stack_traces\": {\"40\": [{\"file_id\": 0, \"line\": 9, \"func_id\": 5}, {\"file_id\": 3, "
+    "\"line\": 6, \"func_id\": 2}], \"41\": [{\"file_id\": 0, \"line\": 1, \"func_id\": 5}, "
+    "{\"file_id\": 0, \"line\": 9, \"func_id\": 5}]}, \"files\": {\"0\": \"main.c\", \"3\": "
+    "\"a.c\"}, \"functions\": {\"5\": \"main\", \"2\": \"load\", \"1\": \"second\", \"6\": "
+    "\"first\", \"77\": \"between\"}}";
 
 typedef struct pair {
     trace_builder built[2];

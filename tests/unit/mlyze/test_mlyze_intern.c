@@ -59,8 +59,10 @@ static void equal_names_get_one_id_and_files_and_functions_are_apart(void **stat
     assert_int_equal(function(writer, "a.c"), 0);
     assert_int_equal(function(writer, ""), 1);
     assert_int_equal(function(writer, "qu\"ote\n"), 2);
-    expect_metadata(writer, "{\"stack_traces\":{},\"files\":{\"0\":\"a.c\",\"1\":\"b.c\"},"
-                            "\"functions\":{\"0\":\"a.c\",\"1\":\"\",\"2\":\"qu\\\"ote\\n\"}}");
+    expect_metadata(
+        writer,
+        "{\"stack_order\":\"outermost-first\",\"stack_traces\":{},\"files\":{\"0\":\"a.c\",\"1\":\"b.c\"},"
+        "\"functions\":{\"0\":\"a.c\",\"1\":\"\",\"2\":\"qu\\\"ote\\n\"}}");
 }
 
 static void chosen_ids_stay_and_new_ones_go_around_them(void **state)
@@ -77,7 +79,8 @@ static void chosen_ids_stay_and_new_ones_go_around_them(void **state)
     assert_int_equal(file(writer, "zero"), 0);
     assert_int_equal(file(writer, "two"), 2);
     assert_true(file(writer, "last") == UINT64_MAX);
-    expect_metadata(writer, "{\"stack_traces\":{},\"files\":{\"1\":\"one\",\"18446744073709551615\":\"last\","
+    expect_metadata(writer, "{\"stack_order\":\"outermost-first\",\"stack_traces\":{},\"files\":{\"1\":"
+                            "\"one\",\"18446744073709551615\":\"last\","
                             "\"0\":\"zero\",\"2\":\"two\"},\"functions\":{}}");
 }
 
@@ -88,7 +91,8 @@ static void names_that_are_not_text_are_refused(void **state)
     (void)state;
     assert_int_equal(coffer_mlyze_writer_add_file(&id, writer, "a\xff", NULL), COFFER_E_BAD_TEXT);
     assert_int_equal(coffer_mlyze_writer_add_function_id(writer, 0, "\xc3", NULL), COFFER_E_BAD_TEXT);
-    expect_metadata(writer, "{\"stack_traces\":{},\"files\":{},\"functions\":{}}");
+    expect_metadata(
+        writer, "{\"stack_order\":\"outermost-first\",\"stack_traces\":{},\"files\":{},\"functions\":{}}");
 }
 
 static void stacks_are_listed_when_an_event_has_them_or_when_they_were_added_whole(void **state)
@@ -107,11 +111,12 @@ static void stacks_are_listed_when_an_event_has_them_or_when_they_were_added_who
     assert_int_equal(whole, 3);
     assert_int_equal(call(writer, middle, 3), whole);
     assert_int_equal(coffer_mlyze_writer_put_alloc(writer, 0, 16, 1, other, 0, NULL), COFFER_OK);
-    expect_metadata(writer, "{\"stack_traces\":{\"2\":[{\"file_id\":0,\"line\":9,\"func_id\":0},"
-                            "{\"file_id\":0,\"line\":1,\"func_id\":0}],"
-                            "\"3\":[{\"file_id\":0,\"line\":3,\"func_id\":0},"
+    expect_metadata(writer, "{\"stack_order\":\"outermost-first\",\"stack_traces\":{\"2\":[{\"file_id\":0,"
+                            "\"line\":1,\"func_id\":0},"
+                            "{\"file_id\":0,\"line\":9,\"func_id\":0}],"
+                            "\"3\":[{\"file_id\":0,\"line\":1,\"func_id\":0},"
                             "{\"file_id\":0,\"line\":2,\"func_id\":0},"
-                            "{\"file_id\":0,\"line\":1,\"func_id\":0}]},\"files\":{},\"functions\":{}}");
+                            "{\"file_id\":0,\"line\":3,\"func_id\":0}]},\"files\":{},\"functions\":{}}");
 }
 
 static void stacks_of_chosen_ids_stay_and_may_be_equal_or_empty(void **state)
@@ -128,7 +133,8 @@ static void stacks_of_chosen_ids_stay_and_may_be_equal_or_empty(void **state)
     assert_int_equal(id, 7);
     assert_int_equal(coffer_mlyze_writer_add_stack(&id, writer, NULL, 0, NULL), COFFER_OK);
     assert_int_equal(id, 1);
-    expect_metadata(writer, "{\"stack_traces\":{\"7\":[{\"file_id\":1,\"line\":2,\"func_id\":3}],"
+    expect_metadata(writer, "{\"stack_order\":\"outermost-first\",\"stack_traces\":{\"7\":[{\"file_id\":1,"
+                            "\"line\":2,\"func_id\":3}],"
                             "\"0\":[{\"file_id\":1,\"line\":2,\"func_id\":3}],\"1\":[]},"
                             "\"files\":{},\"functions\":{}}");
 }

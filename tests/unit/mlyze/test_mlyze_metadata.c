@@ -91,7 +91,7 @@ static void the_json_may_have_any_order_any_spaces_and_other_keys(void **state)
     assert_int_equal(depth, 2);
     for (size_t i = 0; i < depth; i++) {
         assert_int_equal(frames[i].file_id, 2);
-        assert_int_equal(frames[i].line, i);
+        assert_int_equal(frames[i].line, depth - 1 - i);
         assert_int_equal(frames[i].func_id, 1);
     }
     const char *text = coffer_mlyze_metadata(trace, &len);
@@ -234,7 +234,8 @@ static void a_stack_may_be_a_million_frames_deep(void **state)
     use(json);
     const coffer_mlyze_frame *frames = coffer_mlyze_frames(&found, trace, 0);
     assert_int_equal(found, depth);
-    assert_int_equal(frames[depth - 1].file_id, depth - 1);
+    assert_int_equal(frames[0].file_id, depth - 1);
+    assert_int_equal(frames[depth - 1].file_id, 0);
     drop();
     free(json);
 }

@@ -54,8 +54,9 @@ static void a_trace_says_what_its_header_and_tables_say(void **state)
     assert_int_equal(coffer_mlyze_find_stack(trace, 2), SIZE_MAX);
     const coffer_mlyze_frame *frames = coffer_mlyze_frames(&depth, trace, 0);
     assert_int_equal(depth, 2);
-    assert_int_equal(frames[0].line, 42);
-    assert_int_equal(frames[1].file_id, 1);
+    assert_int_equal(frames[0].line, 123); /* the file lists main.c:42, the outermost, first */
+    assert_int_equal(frames[0].file_id, 1);
+    assert_int_equal(frames[1].line, 42);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
     trace_dispose(&t);

@@ -8,13 +8,11 @@
 #include <cmocka.h>
 
 /* a calls a calls b; b alone; one that has no frames. */
-static const char tables[] = "{\"stack_traces\": {\"0\": [{\"file_id\": 0, \"line\": 1, \"func_id\": 20}, "
-                             "{\"file_id\": 1, \"line\": 2, "
-                             "\"func_id\": 10}, {\"file_id\": 1, \"line\": 3, \"func_id\": 10}], \"1\": "
-                             "[{\"file_id\": 0, \"line\": 4, "
-                             "\"func_id\": 20}], \"2\": []}, \"files\": {\"0\": \"b.c\", \"1\": \"a.c\"}, "
-                             "\"functions\": {\"10\": \"a\", "
-                             "\"20\": \"b\", \"30\": \"never called\"}}";
+static const char tables[] =
+    "{\"stack_traces\": {\"0\": [{\"file_id\": 1, \"line\": 3, \"func_id\": 10}, {\"file_id\": 1, "
+    "\"line\": 2, \"func_id\": 10}, {\"file_id\": 0, \"line\": 1, \"func_id\": 20}], \"1\": "
+    "[{\"file_id\": 0, \"line\": 4, \"func_id\": 20}], \"2\": []}, \"files\": {\"0\": \"b.c\", "
+    "\"1\": \"a.c\"}, \"functions\": {\"10\": \"a\", \"20\": \"b\", \"30\": \"never called\"}}";
 
 typedef struct fixture {
     trace_builder built;

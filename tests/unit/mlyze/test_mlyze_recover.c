@@ -281,7 +281,8 @@ static void blocks_that_were_not_compressed_are_and_a_plain_trace_can_be_asked_f
         memcpy(plain + 48 + 10 * i, event, 10);
     plain[48 + 1] = 0;
     coffer__store_u32(plain + 24 + 4, 10000);
-    coffer__store_u32(plain + 24 + 12, coffer__crc32(0, plain + 48, 10000));
+    uint32_t sum = coffer__crc32(coffer__crc32(0, plain + 24, 12), plain + 24 + 16, 8);
+    coffer__store_u32(plain + 24 + 12, coffer__crc32(sum, plain + 48, 10000));
     for (int as_plain = 0; as_plain < 2; as_plain++) {
         temp_write(in_folder("t.mlyze.part"), plain, 24 + 24 + 10000);
         temp_write(in_folder("t.mlyze.strings"), strings, stored);

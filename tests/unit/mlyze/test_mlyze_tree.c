@@ -9,12 +9,12 @@
 
 /* Stack 0: leaf called by main on line 5; stack 1: on line 6; stack 2: by "a;b" of no file; 3: no frames. */
 static const char tables[] =
-    "{\"stack_traces\": {"
-    "\"0\": [{\"file_id\": 1, \"line\": 9, \"func_id\": 2}, {\"file_id\": 0, \"line\": 5, \"func_id\": 1}],"
-    "\"1\": [{\"file_id\": 1, \"line\": 9, \"func_id\": 2}, {\"file_id\": 0, \"line\": 6, \"func_id\": 1}],"
-    "\"2\": [{\"file_id\": 1, \"line\": 9, \"func_id\": 2}, {\"file_id\": 7, \"line\": 0, \"func_id\": 3}],"
-    "\"3\": []}, \"files\": {\"0\": \"main.c\", \"1\": \"lib/leaf.c\"},"
-    "\"functions\": {\"1\": \"main\", \"2\": \"leaf\", \"3\": \"a;b\"}, \"command\": \"run it\", \"pid\": 5}";
+    "{\"stack_traces\": {\"0\": [{\"file_id\": 0, \"line\": 5, \"func_id\": 1}, {\"file_id\": 1, "
+    "\"line\": 9, \"func_id\": 2}], \"1\": [{\"file_id\": 0, \"line\": 6, \"func_id\": 1}, "
+    "{\"file_id\": 1, \"line\": 9, \"func_id\": 2}], \"2\": [{\"file_id\": 7, \"line\": 0, "
+    "\"func_id\": 3}, {\"file_id\": 1, \"line\": 9, \"func_id\": 2}], \"3\": []}, \"files\": {\"0\": "
+    "\"main.c\", \"1\": \"lib/leaf.c\"}, \"functions\": {\"1\": \"main\", \"2\": \"leaf\", \"3\": "
+    "\"a;b\"}, \"command\": \"run it\", \"pid\": 5}";
 
 typedef struct fixture {
     trace_builder built;

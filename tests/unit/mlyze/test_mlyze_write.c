@@ -231,7 +231,7 @@ static void extension_events_are_written_and_announced(void **state)
     commit(writer);
     expect_rows(path, &all, 8);
     opened it = open_trace(path);
-    assert_int_equal(coffer_mlyze_flags(it.trace), 15);
+    assert_int_equal(coffer_mlyze_flags(it.trace), 31);
     close_trace(&it);
 }
 
@@ -295,9 +295,10 @@ static void the_header_says_what_follows(void **state)
     uint32_t metadata = coffer__load_u32(bytes + 16);
     assert_int_equal(coffer__load_u32(bytes + 4), 1);
     assert_int_equal(coffer__load_u64(bytes + 8), opts.start_time_us);
-    assert_int_equal(coffer__load_u32(bytes + 20), 11);
+    assert_int_equal(coffer__load_u32(bytes + 20), 27);
     assert_int_equal(coffer__load_u32(bytes + 24), coffer__crc32(0, bytes + 256, metadata));
-    assert_int_equal(coffer__load_u32(bytes + 28), coffer__crc32(0, bytes, 28));
+    assert_int_equal(coffer__load_u32(bytes + 28),
+                     coffer__crc32(coffer__crc32(0, bytes, 28), bytes + 32, 224));
     assert_int_equal(coffer__load_u64(bytes + 32), MANY);
     assert_int_equal(coffer__load_u64(bytes + 40), len - 256 - metadata);
     for (size_t i = 48; i < 256; i++)
@@ -342,7 +343,8 @@ static void extra_keys_markers_and_collections_are_in_the_metadata(void **state)
     commit(writer);
     opened it = open_trace(path);
     assert_string_equal(coffer_mlyze_metadata(it.trace, NULL),
-                        "{\"stack_traces\":{},\"files\":{},\"functions\":{\"0\":\"load\"},"
+                        "{\"stack_order\":\"outermost-first\",\"stack_traces\":{},\"files\":{},\"functions\":"
+                        "{\"0\":\"load\"},"
                         "\"command\":[\"a\xc3\xa9\",\"-x\"],\"pid\":7,"
                         "\"markers\":[[1,8,0]],\"collections\":[[2,9]]}");
     close_trace(&it);

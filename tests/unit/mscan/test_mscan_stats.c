@@ -54,6 +54,10 @@ static uint64_t key_of(const sample *s, const coffer_mscan_record *record, coffe
         return record->token_idx;
     case COFFER_MSCAN_BY_SEQUENCE:
         return coffer_mscan_sequence_of_token(s->scan, record->token_idx);
+    case COFFER_MSCAN_BY_PARAM_BLOCK:
+        return (uint64_t)record->param_id << 16 | record->block_idx;
+    case COFFER_MSCAN_BY_LAYER: /* layer 0, norm, head, other */
+        return record->param_id < 2 ? 0 : record->param_id == 7 ? 1 : record->param_id == 300 ? 2 : 3;
     default:
         return 0;
     }
@@ -108,8 +112,12 @@ static void assert_stats_are_right(const sample *s, const coffer_mscan_stats_opt
     uint64_t expected_groups = 0, counted = 0;
     if (coffer_mscan_stats_new(&stats, s->scan, query, &err))
         fail_msg("%s", err.text);
-    for (uint64_t key = 0; key < 400; key++)
-        expected_groups += expected_group(s, query->by, key, chosen).count > 0;
+    for (uint64_t key = 0; key < 400; key++) {
+        bool blocks = query->by == COFFER_MSCAN_BY_PARAM_BLOCK;
+        for (uint64_t block = 0; block < (blocks ? 16 : 1); block++)
+            expected_groups +=
+                expected_group(s, query->by, blocks ? key << 16 | block : key, chosen).count > 0;
+    }
     assert_int_equal(coffer_mscan_stats_count(stats), expected_groups);
     for (size_t i = 0; i < coffer_mscan_stats_count(stats); i++) {
         const coffer_mscan_group *group = coffer_mscan_stats_at(stats, i);
@@ -140,7 +148,7 @@ static bool is_in_sequence_2_and_layer_0(const coffer_mscan_record *record)
 
 static void assert_every_grouping_is_right(const sample *s)
 {
-    for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_SEQUENCE; by++) {
+    for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_LAYER; by++) {
         coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
         query.by = (coffer_mscan_by)by;
         assert_stats_are_right(s, &query, NULL);
@@ -189,7 +197,7 @@ static void a_source_that_lends_no_bytes_gives_the_same(void **state)
 static void an_empty_scan_has_no_groups(void **state)
 {
     (void)state;
-    for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_SEQUENCE; by++) {
+    for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_LAYER; by++) {
         sample s;
         coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
         coffer_mscan_stats *stats = NULL;
@@ -337,7 +345,7 @@ static void the_number_of_threads_changes_nothing(void **state)
     coffer_mscan_stats *stats[2] = { NULL, NULL };
     (void)state;
     open_random(&s, 600000, SORTED);
-    for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_SEQUENCE; by++) {
+    for (int by = COFFER_MSCAN_BY_ALL; by <= COFFER_MSCAN_BY_LAYER; by++) {
         for (uint32_t i = 0; i < 2; i++) {
             coffer_mscan_stats_opts query = COFFER_MSCAN_STATS_OPTS_INIT;
             query.by = (coffer_mscan_by)by;

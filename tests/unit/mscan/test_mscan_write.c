@@ -278,7 +278,9 @@ static void records_with_global_tokens_go_under_given_metadata(void **state)
     assert_int_equal(coffer_mscan_open_path(&scan, path, NULL, NULL), COFFER_OK);
     assert_string_equal(coffer_mscan_metadata(scan, NULL),
                         "{\"note\":1,\"id_to_param_name_map\":{\"3\":\"w\",\"9\":\"v\"},\"sequences\":[{"
-                        "\"sequence_id\":4,\"num_tokens\":2},{\"sequence_id\":6,\"num_tokens\":3}]}");
+                        "\"sequence_id\":4,\"num_tokens\":2},{\"sequence_id\":6,\"num_tokens\":3}],"
+                        "\"checksums\":{\"chunk_bytes\":1048576,\"records\":\"88a2eeed\"},"
+                        "\"front_crc32\":\"94e373b9\"}");
     assert_int_equal(coffer_mscan_read(found, scan, 0, 2, NULL), COFFER_OK);
     assert_memory_equal(found, records, sizeof records);
     coffer_mscan_close(scan);

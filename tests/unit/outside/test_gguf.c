@@ -395,7 +395,7 @@ static void payloads_are_inside_the_file(void **state)
     static const uint64_t dims[] = { 8 };
     (void)state;
     file f = one_tensor(1, dims, 0, 0, 31);
-    expect(&f, COFFER_E_OUT_OF_BOUNDS, "ends at 96, file has 95");
+    expect(&f, COFFER_E_OUT_OF_BOUNDS, "the file has 95 bytes instead of 96");
     f = one_tensor(1, dims, 0, 32, 32);
     expect(&f, COFFER_E_OUT_OF_BOUNDS, "\"w\" ends at");
     f = one_tensor(1, dims, 0, UINT64_MAX - 31, 64);

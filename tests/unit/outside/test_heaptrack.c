@@ -64,8 +64,8 @@ static void a_raw_file_keeps_addresses_as_names(void **state)
                                    "+ 64 2 abc0\n+ 10 3 def0\n- abc0\n");
     profile_must("raw.heaptrack", "raw.mlyze", NULL);
     profile_expect("raw.mlyze", 2, 116, 116, 16);
-    assert_int_equal(profile_bytes("raw.mlyze", "0x2010 in /bin/prog;0x20 in /lib/c.so;0x99", "leaks"), 16);
-    assert_int_equal(profile_bytes("raw.mlyze", "0x2010 in /bin/prog;0x20 in /lib/c.so", "peak"), 100);
+    assert_int_equal(profile_bytes("raw.mlyze", "/bin/prog+0x2010;/lib/c.so+0x20;0x99", "leaks"), 16);
+    assert_int_equal(profile_bytes("raw.mlyze", "/bin/prog+0x2010;/lib/c.so+0x20", "peak"), 100);
 }
 
 static void modules_that_are_forgotten_name_nothing(void **state)
@@ -74,8 +74,8 @@ static void modules_that_are_forgotten_name_nothing(void **state)
     profile_write("raw.heaptrack", "v 10400 2\nx /bin/prog\nX prog\nm x 400000 0 1000\nt 400010 0\nm -\n"
                                    "m /lib/b.so 400000 0 1000\nt 400010 0\n+ 1 1 a0\n+ 2 2 b0\n");
     profile_must("raw.heaptrack", "raw.mlyze", NULL);
-    assert_int_equal(profile_bytes("raw.mlyze", "0x10 in /bin/prog", "leaks"), 1);
-    assert_int_equal(profile_bytes("raw.mlyze", "0x10 in /lib/b.so", "leaks"), 2);
+    assert_int_equal(profile_bytes("raw.mlyze", "/bin/prog+0x10", "leaks"), 1);
+    assert_int_equal(profile_bytes("raw.mlyze", "/lib/b.so+0x10", "leaks"), 2);
 }
 
 static void the_first_format_has_pointers_and_names(void **state)

@@ -117,7 +117,7 @@ static void samples_are_read_packed_or_not(void **state)
         profile_must("a.pprof", "a.mlyze", NULL);
         profile_expect("a.mlyze", 3, 340, 340, 340);
         assert_int_equal(profile_bytes("a.mlyze", "main;work", "leaks"), 300);
-        assert_int_equal(profile_bytes("a.mlyze", "main;0x1005 in /lib/x.so", "leaks"), 40);
+        assert_int_equal(profile_bytes("a.mlyze", "main;/lib/x.so+0x1005", "leaks"), 40);
         dispose(&made);
     }
 }

@@ -122,7 +122,7 @@ static void bombs_stop_at_the_limit(void **state)
         assert_int_equal(unpack(&out, &packed, 1 << 20, NULL, &err), COFFER_E_LIMIT);
         assert_true(out.len < 1 << 21);
         out.len = 0;
-        limits.memory_bytes = 1 << 20;
+        limits.unpacked_bytes = 1 << 20;
         coffer_status status = unpack(&out, &packed, UINT64_MAX, &limits, &err);
         assert_int_equal(status, packed.len * 1000 < len ? COFFER_E_LIMIT : COFFER_OK);
         coffer__buffer_free(&packed);

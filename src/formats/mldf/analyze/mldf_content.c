@@ -187,7 +187,7 @@ coffer_status coffer__mldf_check_entry_values(const coffer_mldf_field *field, co
         const char *what;
         uint8_t max;
     } rules[] = { { COFFER_MLDF_ENTRY_IMAGE, "image mode", COFFER_MLDF_MODE_PNG },
-                  { COFFER_MLDF_ENTRY_AUDIO, "audio codec", COFFER_MLDF_CODEC_MP3 },
+                  { COFFER_MLDF_ENTRY_AUDIO, "audio codec", COFFER_MLDF_CODEC_FILE },
                   { COFFER_MLDF_ENTRY_TEXT, "text encoding", COFFER_MLDF_ENCODING_I16 } };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         uint8_t value = rules[i].kind == COFFER_MLDF_ENTRY_IMAGE   ? entry->mode

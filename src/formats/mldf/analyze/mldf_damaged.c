@@ -102,7 +102,7 @@ static coffer_status run_pass(damage_pass *pass, coffer__mldf_sums *sums, coffer
 {
     const coffer_mldf *set = pass->survey.set;
     coffer_status status = table_in_order(&pass->survey.use_table, set, err);
-    if (!status && pass->survey.use_table && (set->header.flags & COFFER_MLDF_CHECKSUMMED)) {
+    if (!status && pass->survey.use_table && coffer__mldf_has_sums(set)) {
         status = coffer__mldf_survey_sums(sums, set, pool, progress, err);
         pass->survey.sums = sums;
     }

@@ -161,6 +161,7 @@ coffer_status coffer__mldf_diff(coffer_node *out, coffer_source *a, coffer_sourc
     coffer_status status;
     open_opts.limits = opts->limits;
     open_opts.key = opts->key;
+    open_opts.verify = true;
     status = coffer_mldf_open(&set_a, a, &open_opts, err);
     if (!status)
         status = coffer__fail_input(err, coffer_mldf_open(&set_b, b, &open_opts, err), coffer_source_name(b));

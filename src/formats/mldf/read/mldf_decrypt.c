@@ -6,24 +6,36 @@
 #include <inttypes.h>
 #include <sodium.h>
 
-void coffer__mldf_store_binding(uint8_t out[COFFER__MLDF_BINDING_SIZE], uint64_t sample, uint16_t field)
+coffer__mldf_binding coffer__mldf_bind(uint64_t sample, uint16_t field,
+                                       const uint8_t id[COFFER__MLDF_ID_SIZE])
 {
-    memcpy(out, "MLDF", 4);
-    coffer__store_u64(out + 4, sample);
-    coffer__store_u16(out + 12, field);
+    static const uint8_t none[COFFER__MLDF_ID_SIZE];
+    coffer__mldf_binding binding = { .size = 14 };
+    memcpy(binding.bytes, "MLDF", 4);
+    coffer__store_u64(binding.bytes + 4, sample);
+    coffer__store_u16(binding.bytes + 12, field);
+    if (memcmp(id, none, sizeof none) != 0) {
+        memcpy(binding.bytes + binding.size, id, sizeof none);
+        binding.size += sizeof none;
+    }
+    return binding;
 }
 
-bool coffer__mldf_open_sealed(uint8_t *out, const uint8_t *stored, size_t size, uint64_t sample,
-                              uint16_t field, const uint8_t key[COFFER_MLDF_KEY_SIZE])
+bool coffer__mldf_open_sealed(uint8_t *out, const uint8_t *stored, size_t size,
+                              const coffer__mldf_binding *binding, const uint8_t key[COFFER_MLDF_KEY_SIZE])
 {
-    uint8_t binding[COFFER__MLDF_BINDING_SIZE];
     if (size < COFFER__MLDF_SEAL_SIZE)
         return false;
-    coffer__mldf_store_binding(binding, sample, field);
-    return crypto_aead_xchacha20poly1305_ietf_decrypt_detached(out, NULL, stored + COFFER__MLDF_NONCE_SIZE,
-                                                               size - COFFER__MLDF_SEAL_SIZE,
-                                                               stored + size - COFFER__MLDF_TAG_SIZE, binding,
-                                                               sizeof binding, stored, key) == 0;
+    return crypto_aead_xchacha20poly1305_ietf_decrypt_detached(
+               out, NULL, stored + COFFER__MLDF_NONCE_SIZE, size - COFFER__MLDF_SEAL_SIZE,
+               stored + size - COFFER__MLDF_TAG_SIZE, binding->bytes, binding->size, stored, key) == 0;
+}
+
+static bool open_value(uint8_t *out, const coffer_mldf *set, const coffer__mldf_value *value,
+                       const uint8_t *stored)
+{
+    coffer__mldf_binding binding = coffer__mldf_bind(value->sample, (uint16_t)value->field, set->guard.id);
+    return coffer__mldf_open_sealed(out, stored, value->size, &binding, set->key);
 }
 
 static coffer_status fail_authentication(const coffer_mldf *set, const coffer__mldf_value *value,
@@ -39,8 +51,7 @@ coffer_status coffer__mldf_expect_not_sealed(const coffer_mldf *set, const coffe
 {
     if ((set->header.flags & COFFER_MLDF_ENCRYPTED) && !set->any_encrypted)
         return fail_authentication(set, value, "the file is encrypted, but no field says so", err);
-    if (set->has_key &&
-        coffer__mldf_open_sealed(NULL, stored, value->size, value->sample, (uint16_t)value->field, set->key))
+    if (set->has_key && open_value(NULL, set, value, stored))
         return fail_authentication(set, value, "it is encrypted, but the field does not say so", err);
     return COFFER_OK;
 }
@@ -64,8 +75,7 @@ coffer_status coffer__mldf_decrypt(coffer__mldf_room *room, const coffer_mldf *s
         status = coffer__mldf_reserve(room, plain, err);
     if (status)
         return status;
-    if (!coffer__mldf_open_sealed(room->data, stored, value->size, value->sample, (uint16_t)value->field,
-                                  set->key))
-        return fail_authentication(set, value, "another key, or the bytes were changed", err);
+    if (!open_value(room->data, set, value, stored))
+        return fail_authentication(set, value, "another key, another file, or the bytes were changed", err);
     return COFFER_OK;
 }

@@ -217,12 +217,26 @@ static uint32_t find_stride(const raw_fields *raw)
     bool rows_follow = next == header->metadata && next != header->data;
     if (header->fields == 0)
         return COFFER__MLDF_STRIDE;
+    if ((uint64_t)header->fields * COFFER__MLDF_STRIDE > raw->len)
+        return COFFER__MLDF_STRIDE_TUTORIAL;
     if (ours.whole != tutorial.whole)
         return ours.whole > tutorial.whole ? COFFER__MLDF_STRIDE : COFFER__MLDF_STRIDE_TUTORIAL;
     if (ours.odd != tutorial.odd)
         return tutorial.odd ? COFFER__MLDF_STRIDE : COFFER__MLDF_STRIDE_TUTORIAL;
     return header->fields == 1 && rows_follow && ours.leaves_gap ? COFFER__MLDF_STRIDE_TUTORIAL
                                                                  : COFFER__MLDF_STRIDE;
+}
+
+/* A file that ends inside the last descriptors: without them only the stride of the tutorial is left, which
+ * must make sense then. */
+static coffer_status expect_whole(const raw_fields *raw, coffer_error *err)
+{
+    uint64_t len = (uint64_t)raw->header->fields * COFFER__MLDF_STRIDE;
+    if (len <= raw->len || fit_of(raw, COFFER__MLDF_STRIDE_TUTORIAL).whole >= raw->header->fields)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_TRUNCATED, raw->file_size,
+                        "%u field descriptors take %" PRIu64 " bytes at %" PRIu64 ", file has %" PRIu64,
+                        raw->header->fields, len, raw->header->descriptors, raw->file_size);
 }
 
 /* ---- All of them ---- */
@@ -305,6 +319,8 @@ coffer_status coffer__mldf_read_schema(coffer__mldf_schema *out, coffer_source *
     raw_fields raw = { .header = header, .file_size = coffer_source_size(src) };
     coffer__mldf_schema schema = { .count = header->fields };
     coffer_status status = read_raw(&raw, src, limits, err);
+    if (!status)
+        status = expect_whole(&raw, err);
     if (status)
         goto out;
     schema.stride = find_stride(&raw);

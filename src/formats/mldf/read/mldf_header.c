@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 
+#define ROW_SIZE_ANYWAY ((uint32_t)1 << 20) /* harmless in a file of any size */
+
 coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADER_SIZE])
 {
     return (coffer__mldf_header){
@@ -23,7 +25,18 @@ coffer__mldf_header coffer__mldf_load_header(const uint8_t at[COFFER__MLDF_HEADE
         .table = coffer__load_u64(at + COFFER__MLDF_TABLE_AT),
         .data_crc = coffer__load_u32(at + COFFER__MLDF_DATA_CRC_AT),
         .table_crc = coffer__load_u32(at + COFFER__MLDF_TABLE_CRC_AT),
+        .stated_data = coffer__load_u64(at + COFFER__MLDF_DATA_AT),
+        .stated_table = coffer__load_u64(at + COFFER__MLDF_TABLE_AT),
     };
+}
+
+/* The tutorial's writer seeks to the data region and writes nothing when no value has a payload. A table that
+ * begins with the data says that there is nothing in it. */
+static void settle_empty_data(coffer__mldf_header *header, uint64_t file_size)
+{
+    if (header->data != header->table || header->table <= file_size)
+        return;
+    header->data = header->table = file_size;
 }
 
 coffer_status coffer__mldf_read_header(coffer__mldf_header *out, coffer_source *src, coffer_error *err)
@@ -49,6 +62,8 @@ coffer_status coffer__mldf_read_header(coffer__mldf_header *out, coffer_source *
     if (!(header.flags & COFFER_MLDF_LITTLE_ENDIAN))
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER__MLDF_HEADER_AT + COFFER__MLDF_FLAGS_AT,
                             "flags are 0x%lx: the file is not little-endian", (unsigned long)header.flags);
+    memcpy(header.bytes, bytes, sizeof bytes);
+    settle_empty_data(&header, size);
     *out = header;
     return COFFER_OK;
 }
@@ -73,11 +88,25 @@ coffer_status coffer__mldf_check_rows(const coffer__mldf_header *header, uint32_
 {
     uint64_t len = 0;
     if (!coffer__mul_u64(&len, header->samples, row_size) ||
-        !coffer__range_fits(header->metadata, len, file_size))
+        (len > 0 && !coffer__range_fits(header->metadata, len, file_size)))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER__MLDF_HEADER_AT + COFFER__MLDF_METADATA_AT,
                             "the rows of %" PRIu64 " samples, %lu bytes each, at %" PRIu64
                             " do not fit: file has %" PRIu64,
                             header->samples, (unsigned long)row_size, header->metadata, file_size);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mldf_bound_row(uint32_t row_size, const coffer__mldf_header *header, uint64_t file_size,
+                                     const coffer_limits *limits, coffer_error *err)
+{
+    if (row_size > limits->memory_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, header->descriptors,
+                            "the fields make a row of %lu bytes, the limit is %" PRIu64,
+                            (unsigned long)row_size, limits->memory_bytes);
+    if (row_size > file_size && row_size > ROW_SIZE_ANYWAY)
+        return coffer__fail(err, COFFER_E_LIMIT, header->descriptors,
+                            "the fields make a row of %lu bytes, the whole file has %" PRIu64,
+                            (unsigned long)row_size, file_size);
     return COFFER_OK;
 }
 

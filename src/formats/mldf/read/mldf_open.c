@@ -25,10 +25,14 @@ static coffer_status load_parts(coffer_mldf *set, coffer_error *err)
         status = coffer__mldf_read_schema(&set->schema, set->source, &set->header, &set->limits, NULL, err);
     if (!status)
         status = coffer__mldf_check_rows(&set->header, set->schema.row_size, set->file_size, err);
+    if (!status)
+        status =
+            coffer__mldf_bound_row(set->schema.row_size, &set->header, set->file_size, &set->limits, err);
     if (status)
         return status;
     set->table_count = (set->file_size - set->header.table) / COFFER__MLDF_TABLE_ENTRY;
-    return COFFER_OK;
+    status = coffer__mldf_read_guard(&set->guard, &set->guard_state, set->source, &set->header, false, err);
+    return status ? status : coffer__mldf_find_region_only(set, err);
 }
 
 void coffer__mldf_prepare(coffer_mldf *set, coffer_source *src, const coffer_limits *limits,
@@ -84,6 +88,8 @@ coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coff
     status = load_parts(set, err);
     if (!status)
         status = coffer__mldf_settle_fields(set, err);
+    if (!status && set->verify)
+        status = coffer__mldf_verify_tables(set, err);
     /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
     if (!coffer__source_settled(src))
         status =

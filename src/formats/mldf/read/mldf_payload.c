@@ -2,6 +2,7 @@
 #include "formats/mldf/mldf_private.h"
 
 #include "base/checked.h"
+#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 
@@ -105,6 +106,25 @@ void coffer__mldf_dictionary_free(coffer__mldf_dictionary *dictionary)
     coffer__free(dictionary);
 }
 
+coffer_status coffer__mldf_verify_dictionary(const coffer_mldf *set, const coffer_mldf_field *field,
+                                             const uint8_t *bytes, coffer_error *err)
+{
+    coffer__mldf_allocation found;
+    bool is_there = false;
+    if (!coffer__mldf_has_sums(set))
+        return COFFER_OK;
+    coffer_status status =
+        coffer__mldf_find_allocation(&found, NULL, &is_there, set, field->dictionary_offset,
+                                     field->dictionary_size, err);
+    if (status)
+        return status;
+    if (!is_there || found.crc == coffer__crc32(0, bytes, field->dictionary_size))
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_BAD_CHECKSUM, field->dictionary_offset,
+                        "field %s: the CRC-32 of its dictionary is not that of the allocation table",
+                        field->name);
+}
+
 static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer_mldf *set, size_t field,
                                      coffer_error *err)
 {
@@ -133,6 +153,8 @@ static coffer_status load_dictionary(coffer__mldf_dictionary **out, const coffer
     }
     status = coffer_source_read_at(bytes, set->source, descriptor->dictionary_offset,
                                    descriptor->dictionary_size, err);
+    if (!status && set->verify)
+        status = coffer__mldf_verify_dictionary(set, descriptor, bytes, err);
     if (!status)
         dictionary->ready = ZSTD_createDDict(bytes, descriptor->dictionary_size);
     if (!status && !dictionary->ready)

@@ -45,7 +45,7 @@ coffer_status coffer__mldf_check_crc(const coffer_mldf *set, const coffer__mldf_
                                      const uint8_t *stored, uint32_t crc, coffer_error *err)
 {
     uint32_t found;
-    if (!set->verify || value->size == 0 || !(set->header.flags & COFFER_MLDF_CHECKSUMMED))
+    if (!set->verify || value->size == 0 || !coffer__mldf_has_sums(set))
         return COFFER_OK;
     found = coffer__crc32(0, stored, value->size);
     if (found == crc)

@@ -122,6 +122,25 @@ coffer_status coffer__mldf_data_end(uint64_t *out, const coffer_mldf *set, coffe
     return COFFER_OK;
 }
 
+coffer_status coffer__mldf_find_region_only(coffer_mldf *set, coffer_error *err)
+{
+    uint8_t scratch[BLOCK * COFFER__MLDF_TABLE_ENTRY];
+    bool none = (set->header.flags & COFFER_MLDF_CHECKSUMMED) && set->header.table_crc == 0;
+    set->region_only = false;
+    for (uint64_t first = 0; none && first < set->table_count; first += BLOCK) {
+        uint64_t left = set->table_count - first;
+        size_t count = left < BLOCK ? (size_t)left : BLOCK;
+        const uint8_t *at = NULL;
+        coffer_status status = coffer__mldf_fetch_table(&at, set, first, count, scratch, err);
+        if (status)
+            return status;
+        for (size_t i = 0; none && i < count; i++)
+            none = coffer__mldf_load_allocation(at + i * COFFER__MLDF_TABLE_ENTRY).crc == 0;
+    }
+    set->region_only = none;
+    return COFFER_OK;
+}
+
 /* One descriptor alone does not show whether the four zeros after it are its own: both sums are right then.
  * The other is found without summing again: that of what follows the descriptor is the same. */
 coffer_status coffer__mldf_table_sum_agrees(bool *out, const coffer_mldf *set, uint32_t crc,

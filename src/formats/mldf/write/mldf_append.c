@@ -24,6 +24,7 @@ coffer_status coffer__mldf_base_open(coffer_mldf_writer *writer, coffer_error *e
     base->keeps_rows = base->same_fields = true;
     options.key = writer->has_key ? writer->key : NULL;
     options.limits = &writer->limits;
+    options.verify = true;
     status = coffer__update_open(&base->update, writer->path, NULL, err);
     if (!status)
         status = coffer_mldf_open(&base->set, coffer__update_source(base->update), &options, err);
@@ -37,7 +38,9 @@ coffer_status coffer__mldf_base_open(coffer_mldf_writer *writer, coffer_error *e
     writer->sample = base->set->header.samples;
     writer->out.update = base->update;
     writer->out.position = base->set->file_size;
-    return COFFER_OK;
+    memcpy(writer->id, base->set->guard.id, sizeof writer->id);
+    writer->keeps_id = true;
+    return coffer__mldf_read_marks(&base->marks, &base->mark_count, base->set, err);
 }
 
 /* Fields of the file stay where they are, and their dictionaries too. */
@@ -69,6 +72,7 @@ void coffer__mldf_base_free(coffer__mldf_base *base)
     coffer_mldf_close(base->set);
     coffer__update_close(base->update);
     coffer__free(base->payloads);
+    coffer__free(base->marks);
     coffer__free(base);
 }
 
@@ -81,6 +85,8 @@ coffer_status coffer_mldf_writer_append_to(coffer_mldf_writer **out, const char 
         status = coffer__mldf_base_open(writer, err);
     if (!status)
         status = coffer__mldf_base_fields(writer, NULL, err);
+    for (size_t i = 0; !status && i < writer->base->mark_count; i++)
+        status = coffer__mldf_add_mark(writer, &writer->base->marks[i], err);
     if (status) {
         coffer__mldf_writer_free(writer);
         return status;
@@ -103,6 +109,106 @@ static bool descriptors_stay(const coffer_mldf_writer *writer)
     const coffer__mldf_header *old = &writer->base->set->header;
     return writer->base->same_fields && old->descriptors < old->data &&
            descriptors_size(writer) <= old->data - old->descriptors;
+}
+
+/* A set without a guard gets one where the bytes before the data are free. */
+static coffer_status find_guard_room(coffer_mldf_writer *writer, coffer_error *err)
+{
+    const coffer_mldf *set = writer->base->set;
+    const coffer__mldf_header *old = &set->header;
+    uint8_t bytes[COFFER__MLDF_GUARD_SIZE];
+    uint64_t at = old->data - sizeof bytes;
+    coffer_status status;
+    bool has_guard = set->guard_state != COFFER__MLDF_GUARD_NONE;
+    writer->guarded = false;
+    if (!writer->checksums && !has_guard)
+        return COFFER_OK;
+    if (old->data < COFFER__MLDF_HEAD_SIZE + sizeof bytes || old->data > set->file_size ||
+        (old->descriptors < old->data &&
+         old->descriptors + (uint64_t)set->schema.stride * set->schema.count > at))
+        return COFFER_OK;
+    status = coffer_source_read_at(bytes, set->source, at, sizeof bytes, err);
+    if (status)
+        return status;
+    bool is_free = true;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        is_free = is_free && bytes[i] == 0;
+    writer->guarded = has_guard || is_free;
+    return COFFER_OK;
+}
+
+/* Blocks of rows go on where the old ones are complete and stay valid. */
+static void resume_recovery(coffer_mldf_writer *writer)
+{
+    const coffer_mldf *set = writer->base->set;
+    bool current = coffer__mldf_guard_holds(set);
+    if (!writer->guarded || !writer->checksums || !writer->base->keeps_rows || !writer->base->same_fields ||
+        writer->row_size == 0)
+        return;
+    if (!(current && set->guard.recovery_from) && set->header.samples > 0)
+        return;
+    writer->recovery = (coffer__mldf_recovery){ .on = true,
+                                                .from = current ? set->guard.recovery_from : 0,
+                                                .last_end = writer->out.position,
+                                                .first_sample = set->header.samples };
+}
+
+static coffer_status expect_sum(const coffer_mldf *set, uint64_t from, uint64_t to, uint32_t expected,
+                                uint8_t *piece, coffer_error *err)
+{
+    uint32_t crc = 0;
+    coffer_status status = coffer__mldf_sum_range(&crc, set, from, to - from, piece, err);
+    if (status || crc == expected)
+        return status;
+    return coffer__fail(err, COFFER_E_BAD_CHECKSUM, from,
+                        "the CRC-32 of %" PRIu64 " to %" PRIu64 " is %08lx, the file says %08lx; repair the "
+                        "file first",
+                        from, to, (unsigned long)crc, (unsigned long)expected);
+}
+
+/* The bytes that are summed again must be those that were. */
+static coffer_status verify_guarded(coffer_mldf *set, coffer_error *err)
+{
+    uint64_t front = set->header.data - COFFER__MLDF_GUARD_SIZE;
+    uint64_t tail = set->header.table - COFFER__MLDF_GUARD_SIZE;
+    coffer_status status =
+        coffer__mldf_read_guard(&set->guard, &set->guard_state, set->source, &set->header, true, err);
+    if (status || !coffer__mldf_guard_holds(set) || set->guard.data_end > tail)
+        return status;
+    if (set->guard_state == COFFER__MLDF_GUARD_ONE_COPY)
+        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, set->header.data,
+                            "one of the two copies of the header is damaged; repair the file first");
+    uint8_t *piece = coffer__malloc(PIECE);
+    if (!piece)
+        return coffer__fail_no_memory(err, PIECE);
+    status = expect_sum(set, 0, front, set->guard.front_crc, piece, err);
+    if (!status)
+        status = expect_sum(set, set->guard.data_end, tail, set->guard.tail_crc, piece, err);
+    coffer__free(piece);
+    return status;
+}
+
+/* The sum of what follows the last payload begins with the old rows and the old table. */
+static coffer_status sum_tail(coffer_mldf_writer *writer, coffer_error *err)
+{
+    const coffer_mldf *set = writer->base->set;
+    coffer_status status = coffer__mldf_data_end(&writer->data_end, set, err);
+    if (status || !writer->guarded)
+        return status;
+    if (writer->data_end > set->file_size)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, set->header.table,
+                            "the last payload ends at %" PRIu64 ", file has %" PRIu64
+                            "; repair the file first",
+                            writer->data_end, set->file_size);
+    uint8_t *piece = coffer__malloc(PIECE);
+    if (!piece)
+        return coffer__fail_no_memory(err, PIECE);
+    writer->out.tail_crc = 0;
+    writer->out.guarded = true;
+    status = coffer__mldf_sum_range(&writer->out.tail_crc, set, writer->data_end,
+                                    set->file_size - writer->data_end, piece, err);
+    coffer__free(piece);
+    return status;
 }
 
 /* Other writers may have counted the padding after the last payload in. In a small set that is found out,
@@ -159,19 +265,31 @@ static coffer_status sum_dead_bytes(coffer_mldf_writer *writer, coffer_error *er
 coffer_status coffer__mldf_base_begin(coffer_mldf_writer *writer, coffer_error *err)
 {
     coffer__mldf_base *base = writer->base;
-    coffer__range ranges[2] = { { 0, COFFER__MLDF_HEAD_SIZE },
-                                { base->set->header.descriptors, descriptors_size(writer) } };
+    coffer__range ranges[3] = { { 0, COFFER__MLDF_HEAD_SIZE } };
+    size_t count = 1;
     coffer_status status = COFFER_OK;
     if (base->begun)
         return COFFER_OK;
-    if (writer->checksums)
+    status = verify_guarded(base->set, err);
+    if (!status)
+        status = find_guard_room(writer, err);
+    if (!status)
+        status = sum_tail(writer, err);
+    if (!status)
+        resume_recovery(writer);
+    if (!status && writer->checksums)
         status = sum_dead_bytes(writer, err);
     if (!status)
         status = coffer__mldf_base_learn(writer, err);
     if (status)
         return status;
     writer->out.summed = writer->checksums;
-    status = coffer__update_begin(base->update, ranges, descriptors_stay(writer) ? 2 : 1, err);
+    if (descriptors_stay(writer))
+        ranges[count++] = (coffer__range){ base->set->header.descriptors, descriptors_size(writer) };
+    if (writer->guarded)
+        ranges[count++] =
+            (coffer__range){ writer->data_at - COFFER__MLDF_GUARD_SIZE, COFFER__MLDF_GUARD_SIZE };
+    status = coffer__update_begin(base->update, ranges, count, err);
     if (status)
         return status;
     base->begun = true;
@@ -208,6 +326,24 @@ static coffer_status check_entries(copying *work, size_t len, uint64_t place, co
     return COFFER_OK;
 }
 
+/* A set with a checksum of the data region alone, which has been verified, gets those of its payloads. */
+static coffer_status sum_payloads(copying *work, size_t len, coffer_error *err)
+{
+    const coffer_mldf *set = work->writer->base->set;
+    uint8_t *scratch = coffer__malloc(COFFER__MLDF_SUM_BLOCK);
+    coffer_status status = COFFER_OK;
+    if (!scratch)
+        return coffer__fail_no_memory(err, COFFER__MLDF_SUM_BLOCK);
+    for (size_t at = 0; at < len && !status; at += COFFER__MLDF_TABLE_ENTRY) {
+        coffer__mldf_allocation entry = coffer__mldf_load_allocation(work->piece + at);
+        uint32_t crc = 0;
+        status = coffer__mldf_sum_range(&crc, set, entry.offset, entry.size, scratch, err);
+        coffer__store_u32(work->piece + at + COFFER__MLDF_TABLE_ENTRY_CRC_AT, crc);
+    }
+    coffer__free(scratch);
+    return status;
+}
+
 /* Passes over a part of the old file: sums it, checks it when it is the table, copies it when asked to. */
 static coffer_status pass(copying *work, uint64_t at, uint64_t len, bool table, bool copy, coffer_error *err)
 {
@@ -222,6 +358,8 @@ static coffer_status pass(copying *work, uint64_t at, uint64_t len, bool table, 
             work->old_crc = coffer__crc32(work->old_crc, work->piece, part);
         if (table)
             status = check_entries(work, part, at, err);
+        if (!status && table && work->writer->base->set->region_only)
+            status = sum_payloads(work, part, err);
         if (!status && copy)
             status = coffer__mldf_out_write(&work->writer->out, work->piece, part, err);
         at += part;
@@ -230,7 +368,8 @@ static coffer_status pass(copying *work, uint64_t at, uint64_t len, bool table, 
     return status;
 }
 
-static coffer_status write_tables(copying *work, coffer__mldf_header *head, coffer_error *err)
+static coffer_status write_tables(copying *work, coffer__mldf_header *head, coffer__mldf_guard *guard,
+                                  coffer_error *err)
 {
     coffer_mldf_writer *writer = work->writer;
     const coffer_mldf *set = writer->base->set;
@@ -245,13 +384,15 @@ static coffer_status write_tables(copying *work, coffer__mldf_header *head, coff
         pass(work, old->metadata, old->samples * set->schema.row_size, false, writer->base->keeps_rows, err);
     if (!status)
         status = coffer__mldf_spill_each(&writer->rows, coffer__mldf_out_take, &writer->out, err);
+    if (!status)
+        status = coffer__mldf_guard_place(writer, guard, err);
     if (status)
         return status;
     head->table = writer->out.position;
     status = pass(work, old->table, set->file_size - old->table, true, true, err);
     if (status)
         return status;
-    if (writer->checksums)
+    if (writer->checksums && !set->region_only)
         status = coffer__mldf_table_sum_agrees(&agrees, set, work->old_crc, err);
     if (status)
         return status;
@@ -270,8 +411,10 @@ static coffer_status place_descriptors(coffer_mldf_writer *writer, coffer__mldf_
                                        const uint8_t *fields, size_t len, coffer_error *err)
 {
     coffer__mldf_output *out = &writer->out;
-    coffer_status status = COFFER_OK;
     out->summed = false;
+    coffer_status status = coffer__mldf_recovery_write(writer, 0, err);
+    if (status)
+        return status;
     if (!descriptors_stay(writer)) {
         status = coffer__mldf_out_align(out, COFFER__MLDF_METADATA_ALIGNMENT, err);
         if (status)
@@ -286,14 +429,36 @@ static coffer_status place_descriptors(coffer_mldf_writer *writer, coffer__mldf_
     return status;
 }
 
+/* Everything before the first guard, with the new header and descriptors. */
+static coffer_status sum_front(uint32_t *out, copying *work, const uint8_t head[COFFER__MLDF_HEAD_SIZE],
+                               const uint8_t *fields, size_t len, coffer_error *err)
+{
+    const coffer_mldf_writer *writer = work->writer;
+    const coffer_mldf *set = writer->base->set;
+    uint64_t from = COFFER__MLDF_HEAD_SIZE, to = writer->data_at - COFFER__MLDF_GUARD_SIZE;
+    uint32_t crc = coffer__crc32(0, head, COFFER__MLDF_HEAD_SIZE);
+    coffer_status status = COFFER_OK;
+    if (descriptors_stay(writer)) {
+        uint64_t place = set->header.descriptors;
+        status = coffer__mldf_sum_range(&crc, set, from, place - from, work->piece, err);
+        crc = coffer__crc32(crc, fields, len);
+        from = place + len;
+    }
+    if (!status)
+        status = coffer__mldf_sum_range(&crc, set, from, to - from, work->piece, err);
+    *out = crc;
+    return status;
+}
+
 static coffer_status write_all(copying *work, coffer__mldf_header *head, const uint8_t *fields, size_t len,
                                coffer_error *err)
 {
     coffer_mldf_writer *writer = work->writer;
     uint8_t bytes[COFFER__MLDF_HEAD_SIZE];
+    coffer__mldf_guard guard = { 0 };
     coffer_status status = place_descriptors(writer, head, fields, len, err);
     if (!status)
-        status = write_tables(work, head, err);
+        status = write_tables(work, head, &guard, err);
     if (status)
         return status;
     if (descriptors_stay(writer))
@@ -302,6 +467,10 @@ static coffer_status write_all(copying *work, coffer__mldf_header *head, const u
         return status;
     coffer__mldf_compose_head(bytes, head);
     status = coffer__mldf_out_patch(&writer->out, 0, bytes, sizeof bytes, err);
+    if (!status && writer->guarded)
+        status = sum_front(&guard.front_crc, work, bytes, fields, len, err);
+    if (!status)
+        status = coffer__mldf_guard_finish(writer, &guard, head, err);
     if (status)
         return status;
     return coffer__update_commit(writer->base->update, err);

@@ -92,6 +92,8 @@ coffer_status coffer__mldf_checkpoint_open(coffer_mldf_writer *writer, int flags
     checkpoint->fd = -1;
     coffer__buffer_init(&checkpoint->rows, SIZE_MAX);
     coffer__buffer_init(&checkpoint->entries, SIZE_MAX);
+    coffer__buffer_init(&checkpoint->origins, SIZE_MAX);
+    checkpoint->origin = (coffer_mldf_origin)COFFER_MLDF_ORIGIN_INIT;
     status = hash_settings(checkpoint, writer, err);
     if (!status)
         status = coffer__mldf_checkpoint_path(&checkpoint->path, writer->path, ".partial-rows", err);
@@ -109,6 +111,7 @@ void coffer__mldf_checkpoint_free(coffer__mldf_checkpoint *checkpoint)
     coffer__file_close(checkpoint->fd);
     coffer__buffer_free(&checkpoint->rows);
     coffer__buffer_free(&checkpoint->entries);
+    coffer__buffer_free(&checkpoint->origins);
     coffer__free(checkpoint->path);
     coffer__free(checkpoint);
 }
@@ -119,7 +122,8 @@ void coffer__mldf_checkpoint_remove(const coffer__mldf_checkpoint *checkpoint)
 }
 
 void coffer__mldf_checkpoint_header(uint8_t out[CHECKPOINT_HEADER_SIZE],
-                                    const coffer__mldf_checkpoint *checkpoint)
+                                    const coffer__mldf_checkpoint *checkpoint,
+                                    const uint8_t id[COFFER__MLDF_ID_SIZE])
 {
     memcpy(out, CHECKPOINT_MAGIC, 4);
     coffer__store_u32(out + 4, CHECKPOINT_VERSION);
@@ -127,6 +131,7 @@ void coffer__mldf_checkpoint_header(uint8_t out[CHECKPOINT_HEADER_SIZE],
         coffer__store_u64(out + CHECKPOINT_SCHEMA_AT + 8 * i, checkpoint->schema[i]);
         coffer__store_u64(out + CHECKPOINT_TAG_AT + 8 * i, checkpoint->tag[i]);
     }
+    memcpy(out + CHECKPOINT_ID_AT, id, COFFER__MLDF_ID_SIZE);
     coffer__store_u32(out + CHECKPOINT_HEADER_SUMMED, coffer__crc32(0, out, CHECKPOINT_HEADER_SUMMED));
 }
 
@@ -138,11 +143,47 @@ coffer_status coffer__mldf_checkpoint_start(coffer_mldf_writer *writer, coffer_e
         status = coffer__sink_cut(writer->out.sink, 0, err);
     if (status)
         return status;
-    coffer__mldf_checkpoint_header(header, writer->checkpoint);
+    coffer__mldf_checkpoint_header(header, writer->checkpoint, writer->id);
     status = coffer__file_write_at(writer->checkpoint->fd, header, sizeof header, 0, writer->checkpoint->path,
                                    err);
     writer->checkpoint->position = CHECKPOINT_HEADER_SIZE;
     return status;
+}
+
+coffer_status coffer__mldf_checkpoint_origin(coffer_mldf_writer *writer, coffer_error *err)
+{
+    coffer__mldf_checkpoint *checkpoint = writer->checkpoint;
+    uint8_t origin[CHECKPOINT_ORIGIN_SIZE];
+    coffer__store_u64(origin, checkpoint->origin.size);
+    coffer__store_u64(origin + CHECKPOINT_ORIGIN_TIME_AT, (uint64_t)checkpoint->origin.time);
+    coffer__store_u64(origin + CHECKPOINT_ORIGIN_HASH_AT, checkpoint->origin.hash[0]);
+    coffer__store_u64(origin + CHECKPOINT_ORIGIN_HASH_AT + 8, checkpoint->origin.hash[1]);
+    coffer__store_u64(origin + CHECKPOINT_ORIGIN_MARK_AT, writer->next_mark);
+    checkpoint->origin = (coffer_mldf_origin)COFFER_MLDF_ORIGIN_INIT;
+    return coffer__buffer_append(&checkpoint->origins, origin, sizeof origin)
+               ? COFFER_OK
+               : coffer__fail_no_memory(err, sizeof origin);
+}
+
+static void compose_record(uint8_t front[CHECKPOINT_RECORD_SIZE], const coffer_mldf_writer *writer)
+{
+    const coffer__mldf_checkpoint *checkpoint = writer->checkpoint;
+    const coffer__mldf_recovery *recovery = &writer->recovery;
+    memset(front, 0, CHECKPOINT_RECORD_SIZE);
+    coffer__store_u32(front + CHECKPOINT_ROWS_AT, (uint32_t)checkpoint->rows.len);
+    coffer__store_u32(front + CHECKPOINT_ENTRIES_AT, (uint32_t)checkpoint->entries.len);
+    coffer__store_u32(front + CHECKPOINT_DATA_CRC_AT, writer->out.crc);
+    coffer__store_u64(front + CHECKPOINT_SAMPLES_AT, writer->sample);
+    coffer__store_u64(front + CHECKPOINT_MARK_AT, writer->mark);
+    coffer__store_u64(front + CHECKPOINT_END_AT, writer->out.position);
+    coffer__store_u64(front + CHECKPOINT_BLOCK_ROWS_AT, recovery->rows);
+    coffer__store_u64(front + CHECKPOINT_BLOCK_ENTRIES_AT, recovery->entries);
+    coffer__store_u64(front + CHECKPOINT_BLOCK_AT, recovery->last);
+    coffer__store_u64(front + CHECKPOINT_BLOCK_END_AT, recovery->last_end);
+    coffer__store_u64(front + CHECKPOINT_DATA_END_AT, writer->data_end);
+    coffer__store_u32(front + CHECKPOINT_PAYLOAD_CRC_AT, writer->data_crc);
+    coffer__store_u32(front + CHECKPOINT_TAIL_CRC_AT, writer->out.tail_crc);
+    coffer__store_u32(front + CHECKPOINT_ORIGINS_AT, (uint32_t)checkpoint->origins.len);
 }
 
 coffer_status coffer__mldf_checkpoint_add(coffer_mldf_writer *writer, const uint8_t *rows, size_t len,
@@ -150,22 +191,18 @@ coffer_status coffer__mldf_checkpoint_add(coffer_mldf_writer *writer, const uint
 {
     coffer__mldf_checkpoint *checkpoint = writer->checkpoint;
     coffer__buffer record = COFFER__BUFFER_INIT;
-    uint8_t front[CHECKPOINT_RECORD_SIZE] = { 0 };
+    uint8_t front[CHECKPOINT_RECORD_SIZE];
     coffer_status status = COFFER_OK;
     int fd;
     if (!coffer__buffer_append(&checkpoint->rows, rows, len))
         return coffer__fail_no_memory(err, len);
     if (!coffer__mldf_between_samples(writer))
         return COFFER_OK;
-    coffer__store_u32(front + CHECKPOINT_ROWS_AT, (uint32_t)checkpoint->rows.len);
-    coffer__store_u32(front + CHECKPOINT_ENTRIES_AT, (uint32_t)checkpoint->entries.len);
-    coffer__store_u32(front + CHECKPOINT_DATA_CRC_AT, writer->out.crc);
-    coffer__store_u64(front + CHECKPOINT_SAMPLES_AT, writer->sample);
-    coffer__store_u64(front + CHECKPOINT_MARK_AT, writer->mark);
-    coffer__store_u64(front + CHECKPOINT_END_AT, writer->out.position);
+    compose_record(front, writer);
     coffer__buffer_append(&record, front, sizeof front);
     coffer__buffer_append(&record, checkpoint->rows.data, checkpoint->rows.len);
     coffer__buffer_append(&record, checkpoint->entries.data, checkpoint->entries.len);
+    coffer__buffer_append(&record, checkpoint->origins.data, checkpoint->origins.len);
     if (record.failed) {
         status = coffer__fail_no_memory(err, record.len);
         goto out;
@@ -179,7 +216,7 @@ coffer_status coffer__mldf_checkpoint_add(coffer_mldf_writer *writer, const uint
     if (status)
         goto out;
     checkpoint->position += record.len;
-    checkpoint->rows.len = checkpoint->entries.len = 0;
+    checkpoint->rows.len = checkpoint->entries.len = checkpoint->origins.len = 0;
 out:
     coffer__buffer_free(&record);
     return status;

@@ -28,6 +28,8 @@ static coffer_status load_dictionary(coffer_mldf_field *field, const coffer_mldf
     if (!bytes)
         return coffer__fail_no_memory(err, field->dictionary_size);
     status = coffer_source_read_at(bytes, set->source, field->dictionary_offset, field->dictionary_size, err);
+    if (!status)
+        status = coffer__mldf_verify_dictionary(set, field, bytes, err);
     if (status) {
         coffer__free(bytes);
         return status;
@@ -135,21 +137,34 @@ coffer_status coffer__mldf_row_of(const uint8_t **out, coffer__mldf_row_reader *
 
 /* ---- Samples ---- */
 
+void coffer__mldf_copier_free(coffer__mldf_copier *copier)
+{
+    coffer_free(copier->stored.data);
+    coffer_free(copier->plain.data);
+    coffer__mldf_row_reader_free(&copier->rows);
+    coffer__free(copier->marks);
+    coffer_mldf_close(copier->set);
+}
+
 coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_writer *writer,
                                        const coffer_mldf *set, const size_t *fields, coffer_error *err)
 {
     coffer_mldf_open_opts options = COFFER_MLDF_OPEN_OPTS_INIT;
     coffer__mldf_copier copier = { .writer = writer, .fields = fields };
     coffer_status status;
-    options.verify = true;
+    /* Rows that were compared with their checksum once need not be again. */
+    options.verify = !set->verified;
     options.key = set->has_key ? set->key : NULL;
     options.limits = &set->limits;
     status = coffer_mldf_open(&copier.set, set->source, &options, err);
     if (status)
         return status;
+    copier.set->verify = true;
     status = coffer__mldf_row_reader_init(&copier.rows, copier.set, err);
+    if (!status)
+        status = coffer__mldf_read_marks(&copier.marks, &copier.mark_count, copier.set, err);
     if (status) {
-        coffer_mldf_close(copier.set);
+        coffer__mldf_copier_free(&copier);
         return status;
     }
     /* The key that opens the payloads is the one they are closed with. */
@@ -161,21 +176,14 @@ coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_wri
     return COFFER_OK;
 }
 
-void coffer__mldf_copier_free(coffer__mldf_copier *copier)
-{
-    coffer_free(copier->stored.data);
-    coffer_free(copier->plain.data);
-    coffer__mldf_row_reader_free(&copier->rows);
-    coffer_mldf_close(copier->set);
-}
-
 coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__mldf_stored *from, size_t to,
                                       coffer_bytes *scratch, coffer_error *err)
 {
     const char *name = writer->columns[to].name;
     coffer_status status;
     if (!(writer->columns[to].field.flags & COFFER_MLDF_FIELD_ENCRYPTED) || from->size == 0 ||
-        (from->sample == writer->sample && from->field == to))
+        (from->sample == writer->sample && from->field == to &&
+         memcmp(from->id, writer->id, sizeof writer->id) == 0))
         return coffer__mldf_put_payload(writer, to, from->bytes, from->size, 0, err);
     if (!writer->has_key)
         return coffer__fail(err, COFFER_E_KEY_NEEDED, COFFER_OFFSET_NONE,
@@ -185,9 +193,9 @@ coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__
     status = coffer__mldf_bytes_reserve(scratch, from->size, err);
     if (status)
         return status;
+    coffer__mldf_binding binding = coffer__mldf_bind(from->sample, (uint16_t)from->field, from->id);
     if (from->size < COFFER__MLDF_SEAL_SIZE ||
-        !coffer__mldf_open_sealed(scratch->data, from->bytes, from->size, from->sample, (uint16_t)from->field,
-                                  writer->key))
+        !coffer__mldf_open_sealed(scratch->data, from->bytes, from->size, &binding, writer->key))
         return coffer__fail(err, COFFER_E_AUTHENTICATION_FAILED, COFFER_OFFSET_NONE,
                             "authentication failed for sample %" PRIu64 ", field %s", from->sample, name);
     return coffer__mldf_put_payload(writer, to, scratch->data, from->size - COFFER__MLDF_SEAL_SIZE,
@@ -197,7 +205,7 @@ coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__
 coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
                                         coffer_error *err)
 {
-    coffer__mldf_stored stored = { .sample = sample, .field = from };
+    coffer__mldf_stored stored = { .sample = sample, .field = from, .id = copier->set->guard.id };
     coffer_status status = coffer_mldf_read_stored(&copier->stored, copier->set, sample, from, err);
     if (status)
         return status;
@@ -212,6 +220,9 @@ coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sam
     const coffer__mldf_schema *schema = &copier->set->schema;
     const uint8_t *row = NULL;
     coffer_status status = coffer__mldf_row_of(&row, &copier->rows, sample, err);
+    if (!status)
+        status =
+            coffer__mldf_carry_marks(writer, copier->marks, copier->mark_count, sample, copier->fields, err);
     for (size_t to = 0; to < writer->column_count && !status; to++) {
         size_t from = chosen(copier->fields, to);
         const coffer_mldf_field *field = &schema->fields[from];

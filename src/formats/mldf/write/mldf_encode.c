@@ -95,11 +95,10 @@ static coffer_status compress(size_t *size, const coffer_mldf_writer *writer, co
 static void seal(uint8_t *out, const uint8_t *bytes, size_t len, const coffer_mldf_writer *writer,
                  const coffer__mldf_item *item)
 {
-    uint8_t binding[COFFER__MLDF_BINDING_SIZE];
-    coffer__mldf_store_binding(binding, item->sample, item->field);
+    coffer__mldf_binding binding = coffer__mldf_bind(item->sample, item->field, writer->id);
     randombytes_buf(out, COFFER__MLDF_NONCE_SIZE);
-    crypto_aead_xchacha20poly1305_ietf_encrypt(out + COFFER__MLDF_NONCE_SIZE, NULL, bytes, len, binding,
-                                               sizeof binding, NULL, out, writer->key);
+    crypto_aead_xchacha20poly1305_ietf_encrypt(out + COFFER__MLDF_NONCE_SIZE, NULL, bytes, len, binding.bytes,
+                                               binding.size, NULL, out, writer->key);
 }
 
 /* Compresses and encrypts into the room of the item: *bytes and *size become those of the result. */

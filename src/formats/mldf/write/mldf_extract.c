@@ -26,6 +26,13 @@ coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path
     /* Payloads that samples of the old set share stay shared. */
     writer->dedup = true;
     status = coffer__mldf_take_fields(writer, set, fields, count, NULL, err);
+    /* Without a key the payloads stay as they are, and so does what they are tied to. */
+    if (!status && !writer->has_key && !set->has_key) {
+        memcpy(writer->id, set->guard.id, sizeof writer->id);
+        writer->keeps_id = true;
+    }
+    if (!status)
+        coffer__mldf_guard_begin(writer);
     if (!status)
         status = coffer__mldf_open_sink(writer, err);
     if (!status)

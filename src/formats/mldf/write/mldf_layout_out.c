@@ -17,6 +17,10 @@ coffer_status coffer__mldf_out_write(coffer__mldf_output *out, const void *bytes
         return status;
     if (out->summed)
         out->crc = coffer__crc32(out->crc, bytes, len);
+    if (out->payload)
+        out->tail_crc = 0;
+    else if (out->guarded)
+        out->tail_crc = coffer__crc32(out->tail_crc, bytes, len);
     out->position += len;
     return COFFER_OK;
 }

@@ -11,7 +11,9 @@ typedef struct coffer__mldf_output {
     coffer__update *update;
     uint64_t position; /* in the file */
     bool summed;
-    uint32_t crc; /* of what was written since the caller set it, when summed */
+    uint32_t crc;          /* of what was written since the caller set it, when summed */
+    bool guarded, payload; /* the file gets a guard; a payload is being written */
+    uint32_t tail_crc;     /* of what was written since the last payload, when guarded */
 } coffer__mldf_output;
 
 coffer_status coffer__mldf_out_write(coffer__mldf_output *out, const void *bytes, size_t len,

@@ -87,6 +87,20 @@ coffer_status coffer__mldf_spill_add(coffer__mldf_spill *spill, const void *byte
     return COFFER_OK;
 }
 
+coffer_status coffer__mldf_spill_read(const coffer__mldf_spill *spill, uint64_t offset, void *out, size_t len,
+                                      coffer_error *err)
+{
+    size_t in_file = offset >= spill->in_file        ? 0
+                     : len < spill->in_file - offset ? len
+                                                     : (size_t)(spill->in_file - offset);
+    coffer_status status = COFFER_OK;
+    if (in_file > 0)
+        status = coffer__file_read_at(spill->fd, out, in_file, offset, name, err);
+    if (!status && len > in_file)
+        memcpy((uint8_t *)out + in_file, spill->memory + (offset + in_file - spill->in_file), len - in_file);
+    return status;
+}
+
 static coffer_status each_in_file(const coffer__mldf_spill *spill, coffer__mldf_spill_take take,
                                   void *context, coffer_error *err)
 {

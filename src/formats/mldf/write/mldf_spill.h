@@ -21,6 +21,10 @@ uint64_t coffer__mldf_spill_size(const coffer__mldf_spill *spill);
 coffer_status coffer__mldf_spill_add(coffer__mldf_spill *spill, const void *bytes, size_t len,
                                      coffer_error *err);
 
+/* Reads bytes that were added; the range is there. */
+coffer_status coffer__mldf_spill_read(const coffer__mldf_spill *spill, uint64_t offset, void *out, size_t len,
+                                      coffer_error *err);
+
 /* Hands out all bytes in order, piece by piece. */
 typedef coffer_status (*coffer__mldf_spill_take)(void *context, const void *bytes, size_t len,
                                                  coffer_error *err);

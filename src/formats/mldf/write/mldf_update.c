@@ -87,6 +87,12 @@ static coffer_status carry_row(set_change *change, uint64_t sample, coffer_error
     return status;
 }
 
+static coffer_status carry_marks(set_change *change, uint64_t sample, coffer_error *err)
+{
+    const coffer__mldf_base *base = change->writer->base;
+    return coffer__mldf_carry_marks(change->writer, base->marks, base->mark_count, sample, NULL, err);
+}
+
 static coffer_status report_progress(const set_change *change, uint64_t done, coffer_error *err)
 {
     return done % STEP == 0 ? coffer__progress_step(change->progress, done, change->set->header.samples, err)
@@ -126,6 +132,8 @@ coffer_status coffer_mldf_update_add_field(const char *path, const coffer_mldf_f
         status = coffer__mldf_write_dictionary(change.writer, added, err);
     for (uint64_t i = 0; i < samples && !status; i++) {
         status = carry_row(&change, i, err);
+        if (!status)
+            status = carry_marks(&change, i, err);
         if (!status)
             status = call_fill(&change, fill, context, i, added, err);
         if (!status)
@@ -190,15 +198,34 @@ static coffer_status replace_one(set_change *change, const place *where, coffer_
     return call_fill(change, fill, context, where->sample, where->field, err);
 }
 
+/* A value that is replaced needs no mark, and a row none when all of its values are. */
+static coffer_status carry_other_marks(set_change *change, uint64_t sample, const place *places, size_t count,
+                                       coffer_error *err)
+{
+    const coffer__mldf_base *base = change->writer->base;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < base->mark_count && !status; i++) {
+        bool replaced = base->marks[i].field == COFFER__MLDF_MARK_ROW && count == change->set->schema.count;
+        for (size_t j = 0; j < count && !replaced; j++)
+            replaced = places[j].field == base->marks[i].field;
+        if (!replaced)
+            status = coffer__mldf_carry_marks(change->writer, &base->marks[i], 1, sample, NULL, err);
+    }
+    return status;
+}
+
 static coffer_status replace_all(set_change *change, const place *places, size_t count, coffer_mldf_fill fill,
                                  void *context, coffer_error *err)
 {
     size_t next = 0;
     coffer_status status = check_places(change, places, count, err);
     for (uint64_t i = 0; i < change->set->header.samples && !status; i++) {
+        size_t first = next;
         status = carry_row(change, i, err);
         for (; next < count && places[next].sample == i && !status; next++)
             status = replace_one(change, &places[next], fill, context, err);
+        if (!status)
+            status = carry_other_marks(change, i, places + first, next - first, err);
         if (!status)
             status = coffer__mldf_end_row(change->writer, err);
         if (!status)
@@ -259,6 +286,8 @@ static coffer_status delete_all(set_change *change, const place *places, size_t 
             continue;
         }
         status = carry_row(change, i, err);
+        if (!status)
+            status = carry_marks(change, i, err);
         if (!status && next > 0)
             status = seal_for_new_index(&copier, i, err);
         if (!status)

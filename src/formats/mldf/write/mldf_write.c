@@ -104,6 +104,7 @@ void coffer__mldf_writer_free(coffer_mldf_writer *writer)
     coffer__mldf_dedup_free(&writer->known);
     coffer__buffer_free(&writer->batch.bytes);
     coffer__buffer_free(&writer->batch.rows);
+    coffer__free(writer->marks);
     coffer__free(writer->batch.items);
     coffer__free(writer->batch.encoded);
     coffer__free(writer->path);
@@ -166,17 +167,23 @@ coffer_status coffer__mldf_write_dictionary(coffer_mldf_writer *writer, size_t f
     return coffer__mldf_store_payload(writer, descriptor->dictionary, descriptor->dictionary_size, err);
 }
 
+uint64_t coffer__mldf_front_size(const coffer_mldf_writer *writer)
+{
+    return COFFER__MLDF_HEAD_SIZE + (uint64_t)writer->stride * writer->column_count +
+           (writer->guarded ? COFFER__MLDF_GUARD_SIZE : 0);
+}
+
 coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error *err)
 {
-    uint64_t front = COFFER__MLDF_HEAD_SIZE + (uint64_t)writer->stride * writer->column_count;
     coffer_status status;
-    /* The head and the descriptors are written last. */
-    status = coffer__mldf_out_zeros(&writer->out, front, err);
+    /* The head, the descriptors and the guard are written last. */
+    status = coffer__mldf_out_zeros(&writer->out, coffer__mldf_front_size(writer), err);
     if (!status)
         status = coffer__mldf_out_align(&writer->out, writer->opts.page_size, err);
     if (status)
         return status;
-    writer->data_at = writer->out.position;
+    writer->data_at = writer->data_end = writer->recovery.last_end = writer->out.position;
+    writer->out.tail_crc = 0;
     writer->out.summed = writer->checksums || writer->checkpoint;
     writer->out.crc = 0;
     for (size_t i = 0; i < writer->column_count && !status; i++)
@@ -207,6 +214,8 @@ coffer_status coffer_mldf_writer_create(coffer_mldf_writer **out, const char *pa
         status = coffer__mldf_expect_key(writer, err);
     if (!status)
         status = coffer__mldf_open_sink(writer, err);
+    if (!status)
+        coffer__mldf_guard_begin(writer);
     if (!status && writer->opts.resumable)
         status = coffer__mldf_checkpoint_start(writer, err);
     if (!status)

@@ -75,8 +75,10 @@ typedef struct coffer__mldf_base {
     coffer__update *update;
     coffer_mldf *set; /* as it was */
     bool begun;
-    bool keeps_rows;                   /* the old rows precede the new ones; else all rows are new */
-    bool same_fields;                  /* the descriptors are as long as they were */
+    bool keeps_rows;          /* the old rows precede the new ones; else all rows are new */
+    bool same_fields;         /* the descriptors are as long as they were */
+    coffer__mldf_mark *marks; /* of the set as it was */
+    size_t mark_count;
     coffer__mldf_allocation *payloads; /* by size and CRC-32, to be shared; NULL = none are */
     size_t payload_count;
 } coffer__mldf_base;
@@ -86,9 +88,20 @@ typedef struct coffer__mldf_checkpoint {
     char *path;
     int fd;
     uint64_t position;
-    coffer__buffer rows, entries;
+    coffer__buffer rows, entries, origins;
     uint64_t schema[2], tag[2]; /* hashes */
+    coffer_mldf_origin origin;  /* of the current sample */
 } coffer__mldf_checkpoint;
+
+/* The second copy of rows and table entries, in blocks between the payloads. */
+typedef struct coffer__mldf_recovery {
+    bool on;
+    uint64_t from;          /* blocks that count begin here or later; 0 = there are none yet */
+    uint64_t last;          /* offset of the last block */
+    uint64_t last_end;      /* or where the data begins */
+    uint64_t rows, entries; /* bytes of rows and table entries that are in blocks */
+    uint64_t first_sample;  /* that the writer had to begin with: its rows are not in writer->rows */
+} coffer__mldf_recovery;
 
 struct coffer_mldf_writer {
     coffer_mldf_writer_opts opts;
@@ -103,8 +116,15 @@ struct coffer_mldf_writer {
     size_t column_count;
     uint32_t row_size, stride;
     bool checksums;
+    bool guarded;                     /* the file gets a guard */
+    uint8_t id[COFFER__MLDF_ID_SIZE]; /* of the file, part of what encrypted payloads are tied to */
+    bool keeps_id;                    /* it is that of another file, or none */
+    coffer__mldf_mark *marks;         /* what could not be verified */
+    size_t mark_count, mark_capacity;
+    coffer__mldf_recovery recovery;
     uint64_t data_at;
-    uint32_t data_crc; /* up to the end of the last payload */
+    uint64_t data_end; /* of the last payload */
+    uint32_t data_crc; /* up to there */
 
     uint64_t sample; /* that is being written */
     uint64_t mark, next_mark;
@@ -140,7 +160,9 @@ coffer_status coffer__mldf_writer_columns(coffer_mldf_writer *writer, const coff
 coffer_status coffer__mldf_open_sink(coffer_mldf_writer *writer, coffer_error *err);
 /* COFFER_E_INVALID_ARGUMENT when a field is to be encrypted and the writer has no key. */
 coffer_status coffer__mldf_expect_key(const coffer_mldf_writer *writer, coffer_error *err);
-/* Head, room for the descriptors, and the dictionaries as the first payloads. */
+/* Bytes before the padding that ends at the first page of data. */
+uint64_t coffer__mldf_front_size(const coffer_mldf_writer *writer);
+/* Head, room for the descriptors and the guard, and the dictionaries as the first payloads. */
 coffer_status coffer__mldf_write_front(coffer_mldf_writer *writer, coffer_error *err);
 coffer_status coffer__mldf_add_entry(coffer_mldf_writer *writer, uint64_t offset, uint32_t size, uint32_t crc,
                                      coffer_error *err);
@@ -171,7 +193,7 @@ coffer_status coffer__mldf_check_new_value(coffer_mldf_entry *entry, const coffe
 /* Stores the description of a value in the row, without its offset and size. */
 void coffer__mldf_store_entry(uint8_t *at, coffer_mldf_entry_kind kind, const coffer_mldf_entry *entry);
 
-/* ---- mldf_write_end.c ---- */
+/* ---- mldf_write_end.c, mldf_write_guard.c ---- */
 
 uint32_t coffer__mldf_file_flags(const coffer_mldf_writer *writer);
 /* The descriptors as they are in the file; the caller frees them. */
@@ -179,6 +201,33 @@ coffer_status coffer__mldf_compose_fields(uint8_t **out, size_t *len, const coff
                                           coffer_error *err);
 /* Rows, table, descriptors and header; the file is then whole but does not have its name. */
 coffer_status coffer__mldf_finish(coffer_mldf_writer *writer, coffer_error *err);
+
+/* Gives the writer an identifier and decides whether the file gets a guard; called when its fields are known.
+ */
+void coffer__mldf_guard_begin(coffer_mldf_writer *writer);
+/* Adds a mark of a repair; adjoining samples become one mark. */
+coffer_status coffer__mldf_add_mark(coffer_mldf_writer *writer, const coffer__mldf_mark *mark,
+                                    coffer_error *err);
+/* Copies the marks of one sample of another set to the current sample. fields : of the set, in the order of
+ * the writer's; NULL = all. */
+coffer_status coffer__mldf_carry_marks(coffer_mldf_writer *writer, const coffer__mldf_mark *marks,
+                                       size_t count, uint64_t sample, const size_t *fields,
+                                       coffer_error *err);
+/* Writes the marks and leaves room for the second guard, after the rows and before the table. */
+coffer_status coffer__mldf_guard_place(coffer_mldf_writer *writer, coffer__mldf_guard *guard,
+                                       coffer_error *err);
+/* Writes both guards, when everything else is written; front_crc is set. */
+coffer_status coffer__mldf_guard_finish(coffer_mldf_writer *writer, coffer__mldf_guard *guard,
+                                        const coffer__mldf_header *head, coffer_error *err);
+uint32_t coffer__mldf_sum_zeros(uint32_t crc, uint64_t count);
+
+/* ---- mldf_write_recovery.c ---- */
+
+/* True when a block should be written before a payload at this position. */
+bool coffer__mldf_recovery_due(const coffer_mldf_writer *writer, uint64_t position);
+/* Writes blocks of all rows and entries that are not in one. batch_rows : rows of the batch that are complete
+ * and not yet in writer->rows. */
+coffer_status coffer__mldf_recovery_write(coffer_mldf_writer *writer, size_t batch_rows, coffer_error *err);
 
 /* ---- mldf_append.c ---- */
 
@@ -228,6 +277,7 @@ typedef struct coffer__mldf_stored {
     size_t size;
     uint64_t sample;
     size_t field;
+    const uint8_t *id; /* of the file that it comes from */
 } coffer__mldf_stored;
 
 /* Puts it into the current sample as it is. One that is encrypted for another sample or field is encrypted
@@ -241,6 +291,8 @@ typedef struct coffer__mldf_copier {
     coffer_mldf *set;     /* a handle of its own: every payload is compared with its checksum */
     const size_t *fields; /* of the set, in the order of the writer's; NULL = all */
     coffer__mldf_row_reader rows;
+    coffer__mldf_mark *marks; /* of the set */
+    size_t mark_count;
     coffer_bytes stored, plain;
 } coffer__mldf_copier;
 
@@ -278,6 +330,8 @@ coffer_status coffer__mldf_checkpoint_start(coffer_mldf_writer *writer, coffer_e
 /* Keeps finished rows, and the table entries that were added since, as soon as a sample ends. */
 coffer_status coffer__mldf_checkpoint_add(coffer_mldf_writer *writer, const uint8_t *rows, size_t len,
                                           coffer_error *err);
+/* Keeps where the sample comes from that has just ended. */
+coffer_status coffer__mldf_checkpoint_origin(coffer_mldf_writer *writer, coffer_error *err);
 /* The set is whole under its name: nothing is left to resume. Rows that cannot be removed do no harm without
  * the data. */
 void coffer__mldf_checkpoint_remove(const coffer__mldf_checkpoint *checkpoint);

@@ -14,6 +14,7 @@ coffer_status coffer__mldf_add_entry(coffer_mldf_writer *writer, uint64_t offset
     coffer__store_u32(entry + 12, writer->checksums ? crc : 0);
     if (writer->checkpoint && !coffer__buffer_append(&writer->checkpoint->entries, entry, sizeof entry))
         return coffer__fail_no_memory(err, sizeof entry);
+    writer->data_end = offset + size;
     return coffer__mldf_spill_add(&writer->table, entry, sizeof entry, err);
 }
 
@@ -25,7 +26,9 @@ typedef struct run {
 
 static coffer_status write_run(coffer_mldf_writer *writer, run *gathered, coffer_error *err)
 {
+    writer->out.payload = gathered->len > 0;
     coffer_status status = coffer__mldf_out_write(&writer->out, gathered->from, gathered->len, err);
+    writer->out.payload = false;
     if (gathered->len > 0)
         writer->data_crc = writer->out.crc;
     gathered->len = 0;
@@ -70,13 +73,30 @@ static coffer_status place(coffer_mldf_writer *writer, const coffer__mldf_item *
     return status;
 }
 
+/* Where blocks go depends on the values alone, not on the size of the batches. */
+static bool begins_sample(const coffer_mldf_writer *writer, size_t index)
+{
+    const coffer__mldf_batch_out *batch = &writer->batch;
+    if (index > 0)
+        return batch->items[index].row != batch->items[index - 1].row;
+    return batch->items[0].row > 0 || !writer->begun_on_disk;
+}
+
 static coffer_status write_batch(coffer_mldf_writer *writer, coffer_error *err)
 {
     coffer__mldf_batch_out *batch = &writer->batch;
     run gathered = { NULL, 0 };
     coffer_status status = coffer__mldf_encode_batch(writer, err);
-    for (size_t i = 0; i < batch->item_count && !status; i++)
-        status = place(writer, &batch->items[i], &gathered, err);
+    for (size_t i = 0; i < batch->item_count && !status; i++) {
+        if (begins_sample(writer, i) &&
+            coffer__mldf_recovery_due(writer, writer->out.position + gathered.len)) {
+            status = write_run(writer, &gathered, err);
+            if (!status)
+                status = coffer__mldf_recovery_write(writer, batch->items[i].row, err);
+        }
+        if (!status)
+            status = place(writer, &batch->items[i], &gathered, err);
+    }
     if (!status)
         status = write_run(writer, &gathered, err);
     return status;

@@ -35,18 +35,22 @@ coffer_status coffer__mldf_compose_fields(uint8_t **out, size_t *len, const coff
 
 /* Rows and table; the sum begins with that of the descriptors. */
 static coffer_status write_tables(coffer_mldf_writer *writer, coffer__mldf_header *head,
-                                  const uint8_t *fields, size_t fields_len, coffer_error *err)
+                                  coffer__mldf_guard *guard, const uint8_t *fields, size_t fields_len,
+                                  coffer_error *err)
 {
     coffer__mldf_output *out = &writer->out;
-    coffer_status status;
     out->summed = false;
-    status = coffer__mldf_out_align(out, COFFER__MLDF_METADATA_ALIGNMENT, err);
+    coffer_status status = coffer__mldf_recovery_write(writer, 0, err);
+    if (!status)
+        status = coffer__mldf_out_align(out, COFFER__MLDF_METADATA_ALIGNMENT, err);
     if (status)
         return status;
     head->metadata = out->position;
     out->summed = writer->checksums;
     out->crc = writer->checksums ? coffer__crc32(0, fields, fields_len) : 0;
     status = coffer__mldf_spill_each(&writer->rows, coffer__mldf_out_take, out, err);
+    if (!status)
+        status = coffer__mldf_guard_place(writer, guard, err);
     if (status)
         return status;
     head->table = out->position;
@@ -67,16 +71,23 @@ coffer_status coffer__mldf_finish(coffer_mldf_writer *writer, coffer_error *err)
                                  .data = writer->data_at,
                                  .data_crc = writer->checksums ? writer->data_crc : 0 };
     uint8_t bytes[COFFER__MLDF_HEAD_SIZE], *fields = NULL;
+    coffer__mldf_guard guard = { 0 };
     size_t fields_len = 0;
     coffer_status status = coffer__mldf_compose_fields(&fields, &fields_len, writer, err);
     if (!status)
-        status = write_tables(writer, &head, fields, fields_len, err);
+        status = write_tables(writer, &head, &guard, fields, fields_len, err);
     if (!status)
         status = coffer__mldf_out_patch(&writer->out, head.descriptors, fields, fields_len, err);
     if (status)
         goto out;
     coffer__mldf_compose_head(bytes, &head);
     status = coffer__mldf_out_patch(&writer->out, 0, bytes, sizeof bytes, err);
+    if (status || !writer->guarded)
+        goto out;
+    guard.front_crc = coffer__crc32(coffer__crc32(0, bytes, sizeof bytes), fields, fields_len);
+    guard.front_crc = coffer__mldf_sum_zeros(guard.front_crc, writer->data_at - COFFER__MLDF_GUARD_SIZE -
+                                                                  head.descriptors - fields_len);
+    status = coffer__mldf_guard_finish(writer, &guard, &head, err);
 out:
     coffer__free(fields);
     return status;

@@ -21,8 +21,11 @@ typedef struct revival {
 } revival;
 
 typedef struct record_front {
-    uint32_t rows, entries, crc;
+    uint32_t rows, entries, origins, crc;
     uint64_t samples, mark, end;
+    coffer__mldf_recovery recovery;
+    uint64_t data_end;
+    uint32_t data_crc, tail_crc;
 } record_front;
 
 static coffer_status read_rows(revival *work, void *out, size_t len, uint64_t offset, coffer_error *err)
@@ -41,7 +44,7 @@ static coffer_status check_header(revival *work, coffer_error *err)
     status = read_rows(work, header, sizeof header, 0, err);
     if (status)
         return status;
-    coffer__mldf_checkpoint_header(expected, work->writer->checkpoint);
+    coffer__mldf_checkpoint_header(expected, work->writer->checkpoint, header + CHECKPOINT_ID_AT);
     if (memcmp(header, CHECKPOINT_MAGIC, 4) != 0 || coffer__crc32(0, header, CHECKPOINT_HEADER_SUMMED) !=
                                                         coffer__load_u32(header + CHECKPOINT_HEADER_SUMMED))
         return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "%s: nothing to resume",
@@ -52,7 +55,29 @@ static coffer_status check_header(revival *work, coffer_error *err)
     if (memcmp(header, expected, CHECKPOINT_HEADER_SIZE) != 0)
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
                             "%s: what was left comes from another input", work->writer->path);
+    /* What was encrypted is tied to it. */
+    memcpy(work->writer->id, header + CHECKPOINT_ID_AT, sizeof work->writer->id);
     return COFFER_OK;
+}
+
+static void load_front(record_front *out, const uint8_t bytes[CHECKPOINT_RECORD_SIZE])
+{
+    *out = (record_front){
+        .rows = coffer__load_u32(bytes + CHECKPOINT_ROWS_AT),
+        .entries = coffer__load_u32(bytes + CHECKPOINT_ENTRIES_AT),
+        .origins = coffer__load_u32(bytes + CHECKPOINT_ORIGINS_AT),
+        .crc = coffer__load_u32(bytes + CHECKPOINT_DATA_CRC_AT),
+        .samples = coffer__load_u64(bytes + CHECKPOINT_SAMPLES_AT),
+        .mark = coffer__load_u64(bytes + CHECKPOINT_MARK_AT),
+        .end = coffer__load_u64(bytes + CHECKPOINT_END_AT),
+        .recovery = { .rows = coffer__load_u64(bytes + CHECKPOINT_BLOCK_ROWS_AT),
+                      .entries = coffer__load_u64(bytes + CHECKPOINT_BLOCK_ENTRIES_AT),
+                      .last = coffer__load_u64(bytes + CHECKPOINT_BLOCK_AT),
+                      .last_end = coffer__load_u64(bytes + CHECKPOINT_BLOCK_END_AT) },
+        .data_end = coffer__load_u64(bytes + CHECKPOINT_DATA_END_AT),
+        .data_crc = coffer__load_u32(bytes + CHECKPOINT_PAYLOAD_CRC_AT),
+        .tail_crc = coffer__load_u32(bytes + CHECKPOINT_TAIL_CRC_AT),
+    };
 }
 
 /* *whole is false for an unfinished record: everything after it is ignored. */
@@ -68,12 +93,8 @@ static coffer_status read_record(bool *whole, record_front *front, revival *work
     status = read_rows(work, bytes, sizeof bytes, at, err);
     if (status)
         return status;
-    *front = (record_front){
-        coffer__load_u32(bytes + CHECKPOINT_ROWS_AT),     coffer__load_u32(bytes + CHECKPOINT_ENTRIES_AT),
-        coffer__load_u32(bytes + CHECKPOINT_DATA_CRC_AT), coffer__load_u64(bytes + CHECKPOINT_SAMPLES_AT),
-        coffer__load_u64(bytes + CHECKPOINT_MARK_AT),     coffer__load_u64(bytes + CHECKPOINT_END_AT)
-    };
-    uint64_t len = (uint64_t)front->rows + front->entries;
+    load_front(front, bytes);
+    uint64_t len = (uint64_t)front->rows + front->entries + front->origins;
     if (!coffer__range_fits(at + CHECKPOINT_RECORD_SIZE, len, work->rows_size))
         return COFFER_OK;
     work->record.len = 0;
@@ -87,7 +108,9 @@ static coffer_status read_record(bool *whole, record_front *front, revival *work
                                  (size_t)len);
     *whole = crc == coffer__load_u32(bytes) && front->rows % writer->row_size == 0 &&
              front->entries % COFFER__MLDF_TABLE_ENTRY == 0 && front->end >= writer->out.position &&
-             front->end <= work->data_size &&
+             front->end <= work->data_size && front->data_end <= front->end &&
+             front->recovery.last_end <= front->end &&
+             front->origins == (uint64_t)front->rows / writer->row_size * CHECKPOINT_ORIGIN_SIZE &&
              front->samples == writer->sample + front->rows / writer->row_size;
     return COFFER_OK;
 }
@@ -146,6 +169,37 @@ static void find_absent(coffer_mldf_writer *writer, const uint8_t *rows, size_t 
     }
 }
 
+/* The first block is the first after the front. */
+static void take_recovery(coffer_mldf_writer *writer, const coffer__mldf_recovery *state)
+{
+    writer->recovery.rows = state->rows;
+    writer->recovery.entries = state->entries;
+    writer->recovery.last = state->last;
+    writer->recovery.last_end = state->last_end;
+    if (state->last && writer->recovery.from == 0)
+        writer->recovery.from = writer->data_at;
+}
+
+/* *same is false when a sample of the record comes from a file that has changed since. */
+static coffer_status check_origins(bool *same, revival *work, const record_front *front, coffer_error *err)
+{
+    const coffer_mldf_writer_opts *opts = &work->writer->opts;
+    const uint8_t *at = work->record.data + front->rows + front->entries;
+    coffer_status status = COFFER_OK;
+    *same = true;
+    for (size_t done = 0; opts->resume_check && *same && !status && done < front->origins;
+         done += CHECKPOINT_ORIGIN_SIZE, at += CHECKPOINT_ORIGIN_SIZE) {
+        coffer_mldf_origin origin = COFFER_MLDF_ORIGIN_INIT;
+        origin.size = coffer__load_u64(at);
+        origin.time = (int64_t)coffer__load_u64(at + CHECKPOINT_ORIGIN_TIME_AT);
+        origin.hash[0] = coffer__load_u64(at + CHECKPOINT_ORIGIN_HASH_AT);
+        origin.hash[1] = coffer__load_u64(at + CHECKPOINT_ORIGIN_HASH_AT + 8);
+        status = opts->resume_check(same, opts->resume_context,
+                                    coffer__load_u64(at + CHECKPOINT_ORIGIN_MARK_AT), &origin, err);
+    }
+    return status;
+}
+
 static coffer_status take_record(revival *work, const record_front *front, coffer_error *err)
 {
     coffer_mldf_writer *writer = work->writer;
@@ -161,7 +215,11 @@ static coffer_status take_record(revival *work, const record_front *front, coffe
     writer->sample = front->samples;
     writer->mark = writer->next_mark = front->mark;
     writer->out.position = front->end;
-    writer->out.crc = writer->data_crc = front->crc;
+    writer->out.crc = front->crc;
+    writer->out.tail_crc = front->tail_crc;
+    writer->data_crc = front->data_crc;
+    writer->data_end = front->data_end;
+    take_recovery(writer, &front->recovery);
     writer->checkpoint->position += CHECKPOINT_RECORD_SIZE + work->record.len;
     return COFFER_OK;
 }
@@ -181,6 +239,8 @@ static coffer_status take_records(revival *work, coffer_error *err)
             break;
         whole = crc == front.crc;
         if (whole)
+            status = check_origins(&whole, work, &front, err);
+        if (!status && whole)
             status = take_record(work, &front, err);
     }
     return status;
@@ -189,8 +249,8 @@ static coffer_status take_records(revival *work, coffer_error *err)
 /* The front of the file is as coffer__mldf_write_front left it. */
 static coffer_status skip_front(coffer_mldf_writer *writer, coffer_error *err)
 {
-    uint64_t front = COFFER__MLDF_HEAD_SIZE + (uint64_t)writer->stride * writer->column_count, at;
-    if (!coffer__align_up(&writer->data_at, front, writer->opts.page_size))
+    uint64_t at;
+    if (!coffer__align_up(&writer->data_at, coffer__mldf_front_size(writer), writer->opts.page_size))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "no room for %zu fields",
                             writer->column_count);
     at = writer->data_at;
@@ -200,7 +260,7 @@ static coffer_status skip_front(coffer_mldf_writer *writer, coffer_error *err)
             field->dictionary_offset = at;
         at += field->dictionary_size;
     }
-    writer->out.position = writer->data_at;
+    writer->out.position = writer->data_end = writer->recovery.last_end = writer->data_at;
     writer->out.summed = true;
     return COFFER_OK;
 }
@@ -274,6 +334,8 @@ coffer_status coffer_mldf_writer_resume(coffer_mldf_writer **out, const char *pa
     if (!status)
         status = coffer__mldf_open_sink(writer, err);
     if (!status)
+        coffer__mldf_guard_begin(writer);
+    if (!status)
         status = coffer__mldf_checkpoint_open(writer, 0, err);
     if (!status)
         status = revive(writer, err);
@@ -287,9 +349,10 @@ coffer_status coffer_mldf_writer_resume(coffer_mldf_writer **out, const char *pa
 
 coffer_status coffer_mldf_writer_drop_partial(const char *path, coffer_error *err)
 {
-    static const char *const endings[] = { ".partial-rows", ".partial" };
+    /* The last one is the packer's list of what it left out. */
+    static const char *const endings[] = { ".partial-rows", ".partial", ".partial-skipped" };
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < 2 && !status; i++) {
+    for (size_t i = 0; i < sizeof endings / sizeof *endings && !status; i++) {
         char *name = NULL;
         status = coffer__mldf_checkpoint_path(&name, path, endings[i], err);
         if (status)

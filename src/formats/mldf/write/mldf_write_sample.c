@@ -26,6 +26,18 @@ const coffer_mldf_field *coffer_mldf_writer_field_at(const coffer_mldf_writer *w
     return index < writer->column_count ? &writer->columns[index].field : NULL;
 }
 
+COFFER__INIT_FUNCTION(coffer_mldf_origin, COFFER_MLDF_ORIGIN_INIT)
+
+coffer_status coffer_mldf_writer_set_origin(coffer_mldf_writer *writer, const coffer_mldf_origin *origin,
+                                            coffer_error *err)
+{
+    coffer_mldf_origin taken = COFFER_MLDF_ORIGIN_INIT;
+    coffer_status status = coffer__take_options(&taken, sizeof taken, origin, err);
+    if (!status && writer->checkpoint)
+        writer->checkpoint->origin = taken;
+    return status;
+}
+
 void coffer_mldf_writer_set_mark(coffer_mldf_writer *writer, uint64_t mark)
 {
     writer->next_mark = mark;
@@ -233,6 +245,11 @@ coffer_status coffer__mldf_end_row(coffer_mldf_writer *writer, coffer_error *err
         if (column->set_in != writer->sample + 1 && coffer__mldf_has_payload(column->field.kind) &&
             coffer__load_u64(coffer__mldf_current_row(writer) + column->field.row_offset) == 0)
             column->field.flags |= COFFER_MLDF_FIELD_OPTIONAL;
+    }
+    if (writer->checkpoint) {
+        coffer_status status = coffer__mldf_checkpoint_origin(writer, &failure);
+        if (status)
+            return coffer__sticky_keep(&writer->sticky, status, &failure, err);
     }
     batch->row_count++;
     writer->begun_on_disk = false;

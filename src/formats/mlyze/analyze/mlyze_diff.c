@@ -130,6 +130,7 @@ static const total totals[] = {
     { "temporary_bytes", offsetof(coffer_mlyze_totals, temporary_bytes), COFFER_UNIT_BYTES },
     { "temporary_allocs", offsetof(coffer_mlyze_totals, temporary_allocs), COFFER_UNIT_NONE },
     { "duration_us", offsetof(coffer_mlyze_totals, duration_us), COFFER_UNIT_MICROSECONDS },
+    { "lost_events", offsetof(coffer_mlyze_totals, lost_events), COFFER_UNIT_NONE },
 };
 
 static uint64_t total_of(const coffer__mlyze_comparison *cmp, unsigned side, const total *which)
@@ -140,6 +141,21 @@ static uint64_t total_of(const coffer__mlyze_comparison *cmp, unsigned side, con
     return value;
 }
 
+/* Times and temporaries of a profile are made up, and its times may count something else. */
+static bool is_comparable(const coffer__mlyze_comparison *cmp, const total *which)
+{
+    bool is_time = which->offset == offsetof(coffer_mlyze_totals, duration_us);
+    bool is_temporary = which->offset == offsetof(coffer_mlyze_totals, temporary_bytes) ||
+                        which->offset == offsetof(coffer_mlyze_totals, temporary_allocs);
+    for (unsigned side = 0; side < 2; side++) {
+        coffer_mlyze_source_info info = COFFER_MLYZE_SOURCE_INFO_INIT;
+        if (coffer_mlyze_source_of(&info, cmp->side[side].trace, NULL) == COFFER_OK &&
+            ((is_time && info.time_unit) || (is_temporary && info.synthetic)))
+            return false;
+    }
+    return true;
+}
+
 /* Returns whether they are equal, except for the duration. */
 static bool put_totals(coffer_node *out, const coffer__mlyze_comparison *cmp)
 {
@@ -147,6 +163,10 @@ static bool put_totals(coffer_node *out, const coffer__mlyze_comparison *cmp)
     bool equal = true;
     for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
         uint64_t a = total_of(cmp, 0, &totals[i]), b = total_of(cmp, 1, &totals[i]);
+        if (totals[i].offset == offsetof(coffer_mlyze_totals, lost_events) && a == 0 && b == 0)
+            continue;
+        if (!is_comparable(cmp, &totals[i]))
+            continue;
         coffer_node *map = coffer_node_add_map(list, NULL);
         coffer_node_add_text(map, "name", totals[i].name);
         coffer_node_add_u64(map, "a", a, totals[i].unit);

@@ -14,11 +14,30 @@ typedef struct name {
     const char *text;
     size_t len;
     uint32_t *number; /* where its number goes */
+    bool is_address;
 } name;
+
+#define PAGE_DIGITS 3
+
+/* "0x7f21a44de190 in libx.so" is the address of a frame without symbols. Address-space randomization moves
+ * modules by whole pages, so only the last three digits are compared. */
+static name name_of(const char *text, size_t len, uint32_t *number)
+{
+    size_t digits = 2;
+    if (len < 2 || memcmp(text, "0x", 2) != 0)
+        return (name){ text, len, number, false };
+    while (digits < len && strchr("0123456789abcdefABCDEF", text[digits]) && text[digits])
+        digits++;
+    if (digits < 2 + PAGE_DIGITS)
+        return (name){ text, len, number, false };
+    return (name){ text + digits - PAGE_DIGITS, len - digits + PAGE_DIGITS, number, true };
+}
 
 static int by_text(const void *a, const void *b)
 {
     const name *x = a, *y = b;
+    if (x->is_address != y->is_address)
+        return x->is_address ? 1 : -1;
     int order = memcmp(x->text, y->text, x->len < y->len ? x->len : y->len);
     return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
 }
@@ -39,7 +58,7 @@ static coffer_status number_table(coffer__mlyze_name_numbers *out, const coffer_
     for (unsigned side = 0; side < 2; side++) {
         for (size_t i = 0; i < tables[side]->ids.count; i++) {
             const coffer__json_value *value = tables[side]->values[i];
-            names[count++] = (name){ value->as.string, value->string_len, &out->by_side[side][i] };
+            names[count++] = name_of(value->as.string, value->string_len, &out->by_side[side][i]);
         }
     }
     if (count > 1)

@@ -306,6 +306,8 @@ static coffer_status follow_alloc(coffer__mlyze_level *level, coffer__mlyze_live
     level->allocs++;
     if (level->bytes > level->high_bytes)
         level->high_bytes = level->bytes;
+    if (level->allocs > level->high_allocs)
+        level->high_allocs = level->allocs;
     return COFFER_OK;
 }
 

@@ -126,8 +126,8 @@ static inline uint64_t coffer__mlyze_since(uint64_t then, uint64_t now)
 /* The level of live bytes through a trace, for the index and for warnings. */
 typedef struct coffer__mlyze_level {
     coffer__wide bytes;
-    coffer__wide high_bytes; /* the maximum of bytes; the caller resets it */
-    uint64_t allocs;
+    coffer__wide high_bytes;                    /* the maximum of bytes; the caller resets it */
+    uint64_t allocs, high_allocs;               /* likewise */
     uint64_t unknown_frees, first_unknown_free; /* of addresses that are not live; number of the first */
     uint64_t double_allocs, first_double_alloc; /* of addresses that are: the old block is gone */
 } coffer__mlyze_level;

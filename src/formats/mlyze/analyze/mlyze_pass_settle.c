@@ -149,8 +149,10 @@ coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, con
     bool has_high = false;
     for (size_t i = 0; i < batch->count && !status; i++) {
         const coffer__mlyze_piece *piece = &batch->pieces[i];
-        if (pass->state.counting)
+        if (pass->state.counting) {
             pass->results.totals.lost_events += piece->lost;
+            pass->results.totals.lost_blocks += piece->lost > 0;
+        }
         if (piece->begin == piece->end) {
             pass->state.last_type = UINT8_MAX;
             continue;

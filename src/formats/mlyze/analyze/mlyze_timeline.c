@@ -32,6 +32,7 @@ static void enter_point(coffer__mlyze_pen *pen, size_t at)
     pen->at = at;
     pen->next = at + 1 < timeline->count ? timeline->points[at + 1].time_us : UINT64_MAX;
     timeline->points[at].high_bytes = coffer__mlyze_narrow(pen->live);
+    timeline->points[at].high_allocs = pen->allocs;
 }
 
 static void leave_point(const coffer__mlyze_pen *pen)

@@ -40,6 +40,8 @@ static void draw_event(drawing *draw, const coffer__mlyze_pass *pass, const coff
     point->events++;
     if (pen->live > point->high_bytes)
         point->high_bytes = coffer__mlyze_narrow(pen->live);
+    if (pen->allocs > point->high_allocs)
+        point->high_allocs = pen->allocs;
     if (is_alloc(type)) {
         point->allocs++;
         point->allocated_bytes += piece->events.size[event];

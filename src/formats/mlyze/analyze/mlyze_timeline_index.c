@@ -26,6 +26,8 @@ static void draw_blocks(coffer_mlyze_timeline *timeline, const coffer_mlyze_inde
         point->events += next > entry->first_event ? next - entry->first_event : 0;
         if (entry->high_bytes > point->high_bytes)
             point->high_bytes = entry->high_bytes;
+        if (entry->high_allocs > point->high_allocs)
+            point->high_allocs = entry->high_allocs;
     }
     coffer__mlyze_pen_lift(&pen);
 }

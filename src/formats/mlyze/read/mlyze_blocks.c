@@ -1,6 +1,7 @@
 
 #include "base/array.h"
 #include "base/checked.h"
+#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
@@ -14,6 +15,11 @@
 struct coffer__mlyze_blocks {
     pthread_mutex_t lock; /* held while a map is made */
     _Atomic(coffer__mlyze_map *) map;
+    /* Damaged blocks that were met, one bit for each block of `lost_of`. */
+    pthread_mutex_t lost_lock;
+    uint8_t *lost;
+    const coffer__mlyze_map *lost_of;
+    uint64_t lost_blocks, lost_events;
 };
 
 /* ---- The map ---- */
@@ -24,6 +30,7 @@ coffer_status coffer__mlyze_blocks_new(coffer__mlyze_blocks **out, coffer_error 
     if (!blocks)
         return coffer__fail_no_memory(err, sizeof *blocks);
     pthread_mutex_init(&blocks->lock, NULL);
+    pthread_mutex_init(&blocks->lost_lock, NULL);
     atomic_init(&blocks->map, NULL);
     *out = blocks;
     return COFFER_OK;
@@ -46,7 +53,41 @@ void coffer__mlyze_blocks_free(coffer__mlyze_blocks *blocks)
         return;
     coffer__mlyze_map_free(atomic_load(&blocks->map));
     pthread_mutex_destroy(&blocks->lock);
+    pthread_mutex_destroy(&blocks->lost_lock);
+    coffer__free(blocks->lost);
     coffer__free(blocks);
+}
+
+/* Without memory for the bits a block may count more than once. */
+void coffer__mlyze_note_lost(const coffer_mlyze *trace, size_t index)
+{
+    coffer__mlyze_blocks *blocks = trace->blocks;
+    const coffer__mlyze_map *map = blocks ? atomic_load(&blocks->map) : NULL;
+    if (!map || index >= map->count)
+        return;
+    pthread_mutex_lock(&blocks->lost_lock);
+    if (blocks->lost_of != map) {
+        coffer__free(blocks->lost);
+        blocks->lost = coffer__calloc(map->count / 8 + 1, 1);
+        blocks->lost_of = map;
+        blocks->lost_blocks = blocks->lost_events = 0;
+    }
+    uint8_t *bits = blocks->lost ? &blocks->lost[index / 8] : NULL, bit = (uint8_t)(1u << index % 8);
+    if (!bits || !(*bits & bit)) {
+        blocks->lost_blocks++;
+        blocks->lost_events += map->items[index].event_count;
+    }
+    if (bits)
+        *bits |= bit;
+    pthread_mutex_unlock(&blocks->lost_lock);
+}
+
+void coffer_mlyze_lost(uint64_t *lost_blocks, uint64_t *lost_events, const coffer_mlyze *trace)
+{
+    pthread_mutex_lock(&trace->blocks->lost_lock);
+    *lost_blocks = trace->blocks->lost_blocks;
+    *lost_events = trace->blocks->lost_events;
+    pthread_mutex_unlock(&trace->blocks->lost_lock);
 }
 
 /* Call with the lock held. */
@@ -166,6 +207,22 @@ coffer_status coffer__mlyze_read_block_header(coffer__mlyze_block *out, uint32_t
     return COFFER_OK;
 }
 
+uint32_t coffer__mlyze_block_sum(const coffer__mlyze_block *header, const uint8_t *stored, bool full)
+{
+    uint8_t fields[COFFER__MLYZE_BLOCK_HEADER] = { 0 };
+    uint32_t sum = 0;
+    if (full) {
+        coffer__store_u32(fields, header->raw_size);
+        coffer__store_u32(fields + COFFER__MLYZE_BLOCK_STORED_AT, header->stored_size);
+        coffer__store_u32(fields + COFFER__MLYZE_BLOCK_COUNT_AT, header->event_count);
+        coffer__store_u64(fields + COFFER__MLYZE_BLOCK_TIME_AT, header->time);
+        sum = coffer__crc32(sum, fields, COFFER__MLYZE_BLOCK_CRC_AT);
+        sum = coffer__crc32(sum, fields + COFFER__MLYZE_BLOCK_TIME_AT,
+                            COFFER__MLYZE_BLOCK_HEADER - COFFER__MLYZE_BLOCK_TIME_AT);
+    }
+    return coffer__crc32(sum, stored, header->stored_size);
+}
+
 static uint64_t end_of_map(const coffer__mlyze_map *map, const coffer_mlyze *trace)
 {
     const coffer__mlyze_block *last;
@@ -240,6 +297,10 @@ coffer_status coffer__mlyze_walk(coffer__mlyze_map *map, const coffer_mlyze *tra
     coffer_error found = COFFER_ERROR_INIT;
     coffer_status status = coffer__mlyze_has_blocks(&trace->header) ? walk_blocks(map, trace, &found)
                                                                     : coffer__mlyze_skim(map, trace, &found);
+    if (status && !coffer__is_about_file(status))
+        return coffer__fail_copy(err, &found);
+    if (!status)
+        status = coffer__mlyze_verify_plain(trace, &found);
     if (status && !coffer__is_about_file(status))
         return coffer__fail_copy(err, &found);
     if (status)

@@ -42,6 +42,8 @@ coffer__mlyze_block coffer__mlyze_block_at(const coffer_mlyze *trace, size_t ind
 coffer_status coffer__mlyze_replace_map(const coffer_mlyze *trace, const coffer__mlyze_map *wrong,
                                         coffer_error *err);
 
+/* A damaged block was met. Each counts once. */
+void coffer__mlyze_note_lost(const coffer_mlyze *trace, size_t index);
 /* False when the index of the map was wrong and another map has replaced it. */
 bool coffer__mlyze_is_current_map(const coffer_mlyze *trace, const coffer__mlyze_map *map);
 
@@ -63,6 +65,9 @@ coffer_status coffer__mlyze_read_block_header(coffer__mlyze_block *out, uint32_t
 /* The same for a block that may extend past the end of the events. */
 coffer_status coffer__mlyze_load_block_header(coffer__mlyze_block *out, uint32_t *crc,
                                               const coffer_mlyze *trace, uint64_t offset, coffer_error *err);
+
+/* The checksum of a block. full : with the other fields of its header. */
+uint32_t coffer__mlyze_block_sum(const coffer__mlyze_block *header, const uint8_t *stored, bool full);
 
 /* Makes room in the columns for any block, and after them scratch for its bytes. */
 coffer_status coffer__mlyze_events_reserve(coffer_mlyze_events *events, coffer_error *err);

@@ -60,11 +60,13 @@ static coffer_status follow_block(index_builder *builder, size_t index, coffer_e
                                     .live_bytes = coffer__mlyze_narrow(builder->level.bytes),
                                     .live_allocs = builder->level.allocs };
     builder->level.high_bytes = builder->level.bytes;
+    builder->level.high_allocs = builder->level.allocs;
     if (!status)
         status = coffer__mlyze_follow(&builder->level, &builder->live, &builder->events, err);
     else if (coffer__is_about_file(status))
         status = COFFER_OK;
     builder->entries[index].high_bytes = coffer__mlyze_narrow(builder->level.high_bytes);
+    builder->entries[index].high_allocs = builder->level.high_allocs;
     return status;
 }
 
@@ -131,7 +133,10 @@ static coffer_status get_built(const coffer_mlyze_index_entry **out, const coffe
         built->entries = load_matching(trace, map);
     if (!built->entries) {
         status = build(&built->entries, trace, map, progress, err);
-        if (!status)
+        uint64_t lost_blocks = 0, lost_events = 0;
+        coffer_mlyze_lost(&lost_blocks, &lost_events, trace);
+        /* The index of a damaged trace would hide the damage from the next reader. */
+        if (!status && lost_blocks == 0)
             coffer__mlyze_index_save(trace, built->entries, map->count);
     }
     *out = built->entries;

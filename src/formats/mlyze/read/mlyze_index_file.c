@@ -31,6 +31,7 @@ static void load_entry(coffer_mlyze_index_entry *out, const uint8_t *bytes)
     out->live_bytes = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_BYTES_AT);
     out->live_allocs = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_ALLOCS_AT);
     out->high_bytes = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_HIGH_AT);
+    out->high_allocs = coffer__load_u64(bytes + COFFER__MLYZE_ENTRY_MOST_AT);
 }
 
 static void store_entry(uint8_t *out, const coffer_mlyze_index_entry *entry)
@@ -41,6 +42,7 @@ static void store_entry(uint8_t *out, const coffer_mlyze_index_entry *entry)
     coffer__store_u64(out + COFFER__MLYZE_ENTRY_BYTES_AT, entry->live_bytes);
     coffer__store_u64(out + COFFER__MLYZE_ENTRY_ALLOCS_AT, entry->live_allocs);
     coffer__store_u64(out + COFFER__MLYZE_ENTRY_HIGH_AT, entry->high_bytes);
+    coffer__store_u64(out + COFFER__MLYZE_ENTRY_MOST_AT, entry->high_allocs);
 }
 
 /* Whether the entries can be consecutive blocks of this trace. */
@@ -199,7 +201,7 @@ coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_
 void coffer__mlyze_index_save(const coffer_mlyze *trace, const coffer_mlyze_index_entry *entries,
                               size_t count)
 {
-    coffer__sink_opts opts = { .no_sync = true };
+    coffer__sink_opts opts = { .no_sync = true, .rewrites = true };
     uint8_t bytes[COFFER__MLYZE_INDEX_ENTRY];
     uint8_t header[COFFER__MLYZE_INDEX_HEADER];
     coffer__sink *sink = NULL;

@@ -227,6 +227,75 @@ coffer_status coffer__mlyze_metadata_load(coffer__mlyze_metadata *out, char *tex
     return COFFER_OK;
 }
 
+/* ---- Order of frames ---- */
+
+static coffer_mlyze_order marked_order(const coffer__mlyze_metadata *metadata, coffer_report *report)
+{
+    const coffer__json_value *value =
+        coffer__json_find(coffer__json_root(metadata->json), COFFER__MLYZE_ORDER_KEY);
+    const char *text = value && value->kind == COFFER__JSON_STRING ? value->as.string : "";
+    if (!value)
+        return COFFER_MLYZE_ORDER_AUTO;
+    if (strcmp(text, COFFER__MLYZE_INNERMOST_FIRST) == 0)
+        return COFFER_MLYZE_ORDER_INNERMOST_FIRST;
+    if (strcmp(text, COFFER__MLYZE_OUTERMOST_FIRST) != 0 && report)
+        coffer__report_add(report, COFFER_E_BAD_VALUE, COFFER_ERROR, COFFER__MLYZE_HEADER_SIZE,
+                           "\"%s\" must be \"%s\" or \"%s\"", COFFER__MLYZE_ORDER_KEY,
+                           COFFER__MLYZE_OUTERMOST_FIRST, COFFER__MLYZE_INNERMOST_FIRST);
+    return COFFER_MLYZE_ORDER_OUTERMOST_FIRST;
+}
+
+/* Coffer 0.1 wrote the JSON without spaces and the stacks first; other known writers put a space after a
+ * colon. A trace that it compressed for another writer kept the text of that writer. */
+static bool looks_like_0_1(const coffer__mlyze_metadata *metadata)
+{
+    static const char begin[] = "{\"stack_traces\":{";
+    return metadata->text_len >= sizeof begin && memcmp(metadata->text, begin, sizeof begin - 1) == 0;
+}
+
+static bool has_calls(const coffer__mlyze_stack_table *stacks)
+{
+    size_t begin = 0;
+    for (size_t i = 0; i < stacks->ids.count; i++) {
+        if (stacks->ends[i] - begin > 1)
+            return true;
+        begin = stacks->ends[i];
+    }
+    return false;
+}
+
+static void turn_over(coffer__mlyze_stack_table *stacks)
+{
+    size_t begin = 0;
+    for (size_t i = 0; i < stacks->ids.count; i++) {
+        for (size_t a = begin, b = stacks->ends[i]; a + 1 < b; a++) {
+            coffer_mlyze_frame frame = stacks->frames[a];
+            stacks->frames[a] = stacks->frames[--b];
+            stacks->frames[b] = frame;
+        }
+        begin = stacks->ends[i];
+    }
+}
+
+void coffer__mlyze_settle_order(coffer__mlyze_metadata *metadata, uint32_t flags, coffer_mlyze_order wanted,
+                                coffer_report *report)
+{
+    const uint32_t old_flags = COFFER__MLYZE_FLAG_BLOCKS | COFFER__MLYZE_FLAG_COMPLETE;
+    coffer_mlyze_order order = marked_order(metadata, report);
+    metadata->order_is_known = true;
+    if (order == COFFER_MLYZE_ORDER_AUTO)
+        order = wanted;
+    if (order == COFFER_MLYZE_ORDER_AUTO) {
+        bool old = (flags & old_flags) == old_flags && !(flags & COFFER__MLYZE_FLAG_FULL_SUMS);
+        order = old && looks_like_0_1(metadata) ? COFFER_MLYZE_ORDER_INNERMOST_FIRST
+                                                : COFFER_MLYZE_ORDER_OUTERMOST_FIRST;
+        metadata->order_is_known = flags != 0 || !looks_like_0_1(metadata) || !has_calls(&metadata->stacks);
+    }
+    metadata->order = order;
+    if (order == COFFER_MLYZE_ORDER_OUTERMOST_FIRST)
+        turn_over(&metadata->stacks);
+}
+
 static void free_names(coffer__mlyze_names *names)
 {
     coffer__mlyze_ids_free(&names->ids);

@@ -28,7 +28,9 @@ typedef struct coffer__mlyze_metadata {
     size_t text_len;    /* without the spaces at its end */
     coffer__json *json; /* everything except the stacks, which are replaced by an empty object */
     coffer__mlyze_names files, functions, threads;
-    coffer__mlyze_stack_table stacks;
+    coffer__mlyze_stack_table stacks; /* each innermost frame first, once the order is settled */
+    coffer_mlyze_order order;         /* of the frames in the text */
+    bool order_is_known;              /* false: a plain trace that version 0.1 may have written */
 } coffer__mlyze_metadata;
 
 /* Takes ownership of `text` (coffer__malloc, with room for one more byte) even on failure. report : gets a
@@ -37,6 +39,10 @@ coffer_status coffer__mlyze_metadata_load(coffer__mlyze_metadata *out, char *tex
                                           const coffer_limits *limits, coffer_report *report,
                                           coffer_error *err);
 void coffer__mlyze_metadata_free(coffer__mlyze_metadata *metadata);
+/* Decides in which order the text lists frames, and turns the stacks over where it is outermost first. flags
+ * : of the header; wanted : COFFER_MLYZE_ORDER_AUTO, or the caller's choice. */
+void coffer__mlyze_settle_order(coffer__mlyze_metadata *metadata, uint32_t flags, coffer_mlyze_order wanted,
+                                coffer_report *report);
 
 /* A name by its id, with its length (may be NULL), or NULL. */
 const char *coffer__mlyze_name(const coffer__mlyze_names *names, uint64_t id, size_t *len);

@@ -68,6 +68,8 @@ coffer_status coffer_mlyze_open(coffer_mlyze **out, coffer_source *src, const co
         goto out;
     status = coffer__mlyze_metadata_load(&trace->metadata, text, header.metadata_len, &limits, NULL, err);
     text = NULL;
+    if (!status)
+        coffer__mlyze_settle_order(&trace->metadata, header.flags, options.stack_order, NULL);
 out:
     coffer__free(text);
     if (status)
@@ -183,6 +185,13 @@ const char *coffer_mlyze_function_name(const coffer_mlyze *trace, uint64_t id)
 const char *coffer_mlyze_thread_name(const coffer_mlyze *trace, uint16_t thread)
 {
     return coffer__mlyze_name(&trace->metadata.threads, thread, NULL);
+}
+
+coffer_mlyze_order coffer_mlyze_stack_order(const coffer_mlyze *trace, bool *known)
+{
+    if (known)
+        *known = trace->metadata.order_is_known;
+    return trace->metadata.order;
 }
 
 size_t coffer_mlyze_stack_count(const coffer_mlyze *trace)

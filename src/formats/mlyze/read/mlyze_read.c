@@ -1,9 +1,9 @@
 /* Reads one block into columns. */
 
-#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/report.h"
 #include "formats/mlyze/mlyze_private.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 #include "io/source_fetch.h"
@@ -109,7 +109,8 @@ static coffer_status decompress(const uint8_t **out, const coffer_mlyze_events *
         return status;
     if (header.raw_size != block->raw_size)
         return fail_changed(err, block);
-    if (coffer__mlyze_has_sums(&trace->header) && coffer__crc32(0, stored, header.stored_size) != crc)
+    if (coffer__mlyze_has_sums(&trace->header) &&
+        coffer__mlyze_block_sum(&header, stored, coffer__mlyze_has_full_sums(&trace->header)) != crc)
         return fail_block(err, COFFER_E_BAD_CHECKSUM, block, "its checksum does not match");
     if (header.stored_size == header.raw_size) {
         *out = stored;
@@ -222,7 +223,10 @@ coffer_status coffer_mlyze_read_block(coffer_mlyze_events *out, const coffer_mly
     coffer_status status = find_block(&block, trace, index, err);
     if (status)
         return status;
-    return coffer__mlyze_decode_block(out, &decoder, trace, &block, false, err);
+    status = coffer__mlyze_decode_block(out, &decoder, trace, &block, false, err);
+    if (coffer__is_about_file(status))
+        coffer__mlyze_note_lost(trace, index);
+    return status;
 }
 
 coffer_status coffer_mlyze_get_block(coffer_mlyze_block *out, const coffer_mlyze *trace, size_t index,

@@ -1,10 +1,10 @@
 #include "formats/mlyze/write/mlyze_encode.h"
 
 #include "base/bytes.h"
-#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/varint.h"
+#include "formats/mlyze/read/mlyze_blocks.h"
 
 #include <lz4.h>
 #include <lz4hc.h>
@@ -154,15 +154,18 @@ void coffer__mlyze_seal(coffer__mlyze_sealer *sealer, const uint8_t *events, siz
                         uint64_t start)
 {
     uint8_t *block = sealer->block, *stored_bytes = block + COFFER__MLYZE_BLOCK_HEADER;
+    coffer__mlyze_block header = { .event_count = count, .raw_size = (uint32_t)len, .time = start };
     size_t stored = compress(sealer, stored_bytes, events, len);
     if (stored == 0) {
         memcpy(stored_bytes, events, len);
         stored = len;
     }
-    coffer__store_u32(block, (uint32_t)len);
-    coffer__store_u32(block + COFFER__MLYZE_BLOCK_STORED_AT, (uint32_t)stored);
+    header.stored_size = (uint32_t)stored;
+    coffer__store_u32(block, header.raw_size);
+    coffer__store_u32(block + COFFER__MLYZE_BLOCK_STORED_AT, header.stored_size);
     coffer__store_u32(block + COFFER__MLYZE_BLOCK_COUNT_AT, count);
-    coffer__store_u32(block + COFFER__MLYZE_BLOCK_CRC_AT, coffer__crc32(0, stored_bytes, stored));
+    coffer__store_u32(block + COFFER__MLYZE_BLOCK_CRC_AT,
+                      coffer__mlyze_block_sum(&header, stored_bytes, true));
     coffer__store_u64(block + COFFER__MLYZE_BLOCK_TIME_AT, start);
     sealer->len = COFFER__MLYZE_BLOCK_HEADER + stored;
 }

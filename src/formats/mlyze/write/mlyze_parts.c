@@ -12,16 +12,16 @@
 #include <fcntl.h>
 #include <string.h>
 
-bool coffer__mlyze_parts_header(uint64_t *start_time, const uint8_t header[COFFER__MLYZE_PARTS_HEADER],
-                                const char *magic)
+uint32_t coffer__mlyze_parts_header(uint64_t *start_time, const uint8_t header[COFFER__MLYZE_PARTS_HEADER],
+                                    const char *magic)
 {
-    if (memcmp(header, magic, 4) != 0 ||
-        coffer__load_u32(header + COFFER__MLYZE_PARTS_VERSION_AT) != COFFER__MLYZE_PARTS_VERSION ||
+    uint32_t version = coffer__load_u32(header + COFFER__MLYZE_PARTS_VERSION_AT);
+    if (memcmp(header, magic, 4) != 0 || version > COFFER__MLYZE_PARTS_VERSION ||
         coffer__load_u32(header + COFFER__MLYZE_PARTS_CRC_AT) !=
             coffer__crc32(0, header, COFFER__MLYZE_PARTS_CRC_AT))
-        return false;
+        return 0;
     *start_time = coffer__load_u64(header + COFFER__MLYZE_PARTS_START_AT);
-    return true;
+    return version;
 }
 
 static coffer_status write_header(int fd, const char *magic, uint64_t start_time, const char *name,

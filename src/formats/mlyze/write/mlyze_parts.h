@@ -3,7 +3,7 @@
  *
  *   both, 24 bytes                             PATH.strings, then chunks
  *   0   4 bytes  "MPRT" or "MSTR"              0  u32  length of the entries
- *   4   u32      version, 1                    4  u32  CRC-32 of the entries
+ *   4   u32      version, 1 or 2               4  u32  CRC-32 of the entries
  *   8   u64      start, µs since the epoch     8  entries: u8 kind, varint length, and that many bytes:
  *   16  u32      CRC-32 of bytes 0 to 15       1  FILE      varint id, the text
  *   20  u32      0                             2  FUNCTION  varint id, the text
@@ -21,7 +21,7 @@
 
 #define COFFER__MLYZE_PART_MAGIC "MPRT"
 #define COFFER__MLYZE_STRINGS_MAGIC "MSTR"
-#define COFFER__MLYZE_PARTS_VERSION 1
+#define COFFER__MLYZE_PARTS_VERSION 2 /* 1: the checksums of blocks do not cover their headers */
 #define COFFER__MLYZE_PARTS_HEADER 24
 #define COFFER__MLYZE_PARTS_VERSION_AT 4
 #define COFFER__MLYZE_PARTS_START_AT 8
@@ -100,8 +100,8 @@ coffer_status coffer__mlyze_strings_load(coffer__mlyze_strings *out, int fd, uin
                                          coffer_error *err);
 void coffer__mlyze_strings_free(coffer__mlyze_strings *strings);
 
-/* The start time of a header; false when the header is incomplete. */
-bool coffer__mlyze_parts_header(uint64_t *start_time, const uint8_t header[COFFER__MLYZE_PARTS_HEADER],
-                                const char *magic);
+/* The version of a header, 0 when the header is incomplete. */
+uint32_t coffer__mlyze_parts_header(uint64_t *start_time, const uint8_t header[COFFER__MLYZE_PARTS_HEADER],
+                                    const char *magic);
 
 #endif

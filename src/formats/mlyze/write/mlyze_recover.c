@@ -22,6 +22,7 @@ typedef struct recovery {
     coffer__mlyze_salvage blocks;
     uint64_t start_time;
     coffer__mlyze_marks marks;
+    coffer__mlyze_losses losses;
 } recovery;
 
 /* ---- PATH.strings ---- */
@@ -91,11 +92,11 @@ static coffer_status open_part(recovery *work, coffer_error *err)
     if (status)
         return status;
     /* A crash of the machine leaves zeros where bytes were never synced. */
-    if (size >= sizeof header && memcmp(header, zero, sizeof header) != 0 &&
-        !coffer__mlyze_parts_header(&work->start_time, header, COFFER__MLYZE_PART_MAGIC))
+    uint32_t version = coffer__mlyze_parts_header(&work->start_time, header, COFFER__MLYZE_PART_MAGIC);
+    if (size >= sizeof header && memcmp(header, zero, sizeof header) != 0 && version == 0)
         return coffer__fail(err, COFFER_E_BAD_MAGIC, 0, "%s: not the events of a recording",
                             parts->part_path);
-    coffer__mlyze_part_as_trace(&work->part, work->source, &work->limits);
+    coffer__mlyze_part_as_trace(&work->part, work->source, version != 1, &work->limits);
     return COFFER_OK;
 }
 
@@ -111,10 +112,16 @@ static coffer_status take_events(void *context, const coffer_mlyze_events *colum
     return coffer__mlyze_marks_add(&work->marks, columns, work->blocks.event_count, 0, err);
 }
 
+/* An incomplete last block is what an interruption leaves; anything before it is damage. */
 static void report_missing(recovery *work)
 {
     const coffer__mlyze_strings *strings = &work->strings;
     uint64_t whole = work->blocks.whole_end, rest = work->parts.part_size - whole;
+    work->losses.blocks = work->blocks.lost_blocks;
+    work->losses.events = work->blocks.lost_events;
+    work->losses.bytes = work->blocks.lost_bytes + (strings->has_end ? rest : 0);
+    work->losses.lost_metadata = !strings->has_header && work->blocks.event_count > 0;
+    work->losses.interrupted = !strings->has_end;
     if (rest > 0)
         coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, whole,
                            "the last %" PRIu64 " bytes of %s are not a whole block, now dropped", rest,
@@ -165,7 +172,12 @@ static coffer_status write_events(recovery *work, coffer__sink *sink, uint64_t *
 static coffer_status write_trace(recovery *work, coffer__sink *sink, coffer_error *err)
 {
     uint8_t header[COFFER__MLYZE_HEADER_SIZE];
-    coffer__mlyze_draft draft = { &work->strings.pools, NULL, &work->marks };
+    char losses[COFFER__MLYZE_LOSSES_TEXT];
+    coffer__mlyze_draft draft = { .pools = &work->strings.pools,
+                                  .marks = &work->marks,
+                                  .repaired = coffer__mlyze_losses_member(losses, &work->losses),
+                                  .summed = work->opts.plain && !work->opts.no_checksums &&
+                                            coffer__sink_can_patch(sink) };
     coffer__mlyze_front front = { .start_time = work->start_time,
                                   .flags = coffer__mlyze_flags_of(&work->opts, work->blocks.extensions,
                                                                   work->strings.has_header),
@@ -173,14 +185,15 @@ static coffer_status write_trace(recovery *work, coffer__sink *sink, coffer_erro
     if (work->extra)
         draft.extra = coffer__json_root(work->extra);
     coffer_status status = coffer__mlyze_write_front(sink, &front, &draft, err);
+    coffer__sink_crc_begin(sink);
     if (!status && work->blocks.count > 0)
         status = write_events(work, sink, &front.area_len, err);
-    if (status)
+    front.area_crc = coffer__sink_crc(sink);
+    if (status || !coffer__sink_can_patch(sink))
         return status;
-    if (!coffer__sink_can_patch(sink))
-        return COFFER_OK;
     coffer__mlyze_compose_header(header, &front);
-    return coffer__sink_patch(sink, 0, header, sizeof header, err);
+    status = coffer__sink_patch(sink, 0, header, sizeof header, err);
+    return status || !draft.summed ? status : coffer__mlyze_settle_sum(sink, &front, err);
 }
 
 static coffer_status make_trace(recovery *work, const char *path, coffer_error *err)

@@ -1,7 +1,6 @@
 /* Copies a trace with other blocks, or without blocks. Metadata and events stay the same bytes. */
 #include "formats/mlyze/write/mlyze_write_copy.h"
 
-#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/work.h"
@@ -11,6 +10,7 @@ typedef struct rewriting {
     const coffer_mlyze_writer_opts *opts;
     coffer__sink *sink;
     coffer__mlyze_front front;
+    coffer__mlyze_copied_text text;
     coffer__mlyze_map *map; /* of the file itself, not of an index */
 } rewriting;
 
@@ -22,21 +22,47 @@ static bool is_complete(const coffer_mlyze *trace)
     return coffer_mlyze_profile_name(trace) == NULL;
 }
 
-static coffer_status write_front(rewriting *work, coffer_error *err)
+/* A copy keeps the metadata, so a trace whose order of frames only its flags tell must say it now. */
+static const char *members_to_add(const coffer_mlyze *trace)
+{
+    const coffer__json_value *root = coffer__json_root(trace->metadata.json);
+    if (trace->metadata.order != COFFER_MLYZE_ORDER_INNERMOST_FIRST ||
+        coffer__json_find(root, COFFER__MLYZE_ORDER_KEY))
+        return "";
+    return "\"" COFFER__MLYZE_ORDER_KEY "\":\"" COFFER__MLYZE_INNERMOST_FIRST "\",";
+}
+
+/* A plain trace of another program, compressed and decompressed, is the same file again: it has no checksum
+ * and gets none. */
+static bool is_bare(const coffer_mlyze *trace)
+{
+    uint32_t sum;
+    if (coffer__mlyze_has_blocks(&trace->header))
+        return trace->header.flags & COFFER__MLYZE_FLAG_WAS_BARE;
+    return !coffer__mlyze_find_plain_sum(&sum, trace->metadata.text, trace->metadata.text_len);
+}
+
+static uint32_t flags_of(const rewriting *work, bool extensions)
 {
     const coffer_mlyze *trace = work->trace;
-    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    uint32_t flags = coffer__mlyze_flags_of(work->opts, extensions, is_complete(trace));
+    return flags && is_bare(trace) ? flags | COFFER__MLYZE_FLAG_WAS_BARE : flags;
+}
+
+static coffer_status prepare_text(rewriting *work, coffer_error *err)
+{
+    const coffer_mlyze *trace = work->trace;
+    coffer__mlyze_text_sum sum = COFFER__MLYZE_SUM_KEEP;
     char *text = NULL;
+    if (work->opts->no_checksums)
+        sum = COFFER__MLYZE_SUM_STRIP;
+    else if (work->opts->plain && !is_bare(trace))
+        sum = COFFER__MLYZE_SUM_ADD;
     coffer_status status =
         coffer__mlyze_read_metadata(&text, trace->source, &trace->header, &trace->limits, err);
-    if (status)
-        return status;
-    work->front.metadata_len = trace->header.metadata_len;
-    work->front.metadata_crc = coffer__crc32(0, text, trace->header.metadata_len);
-    coffer__mlyze_compose_header(header, &work->front);
-    status = coffer__sink_write(work->sink, header, sizeof header, err);
     if (!status)
-        status = coffer__sink_write(work->sink, text, trace->header.metadata_len, err);
+        status = coffer__mlyze_copy_text(&work->text, text, trace->header.metadata_len, members_to_add(trace),
+                                         sum, err);
     coffer__free(text);
     return status;
 }
@@ -66,13 +92,44 @@ static coffer_status copy_blocks(rewriting *work, coffer__mlyze_copy *copy, coff
     return status;
 }
 
-/* Fills in the extension flag and the length of the area, which are known only now. */
-static coffer_status settle_header(rewriting *work, bool extensions, coffer_error *err)
+static coffer_status copy_events(rewriting *work, bool *extensions, coffer__sink *sink, coffer_error *err)
+{
+    coffer__mlyze_copy copy = { 0 };
+    coffer_status status = coffer__mlyze_copy_init(&copy, sink, work->trace, work->opts, err);
+    coffer__sink_crc_begin(sink);
+    if (!status)
+        status = copy_blocks(work, &copy, err);
+    if (!status)
+        status = coffer__mlyze_copy_end(&copy, &work->front.area_len, err);
+    *extensions = copy.extensions;
+    work->front.area_crc = coffer__sink_crc(sink);
+    coffer__mlyze_copy_free(&copy);
+    return status;
+}
+
+/* A stream gets the checksum of its events before them, so they are encoded twice. */
+static coffer_status sum_events(rewriting *work, coffer_error *err)
+{
+    coffer__sink *nowhere = NULL;
+    bool extensions;
+    coffer_status status = coffer__sink_create(&nowhere, "/dev/null", NULL, err);
+    if (status)
+        return status;
+    status = copy_events(work, &extensions, nowhere, err);
+    coffer__sink_discard(nowhere);
+    work->front.area_is_known = !status;
+    return status;
+}
+
+/* Fills in what is known only now: the extension flag and the length of the area, or the checksum. */
+static coffer_status settle(rewriting *work, bool extensions, coffer_error *err)
 {
     uint8_t header[COFFER__MLYZE_HEADER_SIZE];
-    if (work->opts->plain || !coffer__sink_can_patch(work->sink))
+    if (!coffer__sink_can_patch(work->sink))
         return COFFER_OK;
-    work->front.flags = coffer__mlyze_flags_of(work->opts, extensions, is_complete(work->trace));
+    if (work->opts->plain)
+        return work->text.summed ? coffer__mlyze_settle_sum(work->sink, &work->front, err) : COFFER_OK;
+    work->front.flags = flags_of(work, extensions);
     coffer__mlyze_compose_header(header, &work->front);
     return coffer__sink_patch(work->sink, 0, header, sizeof header, err);
 }
@@ -80,24 +137,22 @@ static coffer_status settle_header(rewriting *work, bool extensions, coffer_erro
 static coffer_status rewrite(rewriting *work, coffer_error *err)
 {
     const coffer_mlyze *trace = work->trace;
-    coffer__mlyze_copy copy = { 0 };
+    bool extensions = coffer__mlyze_has_extensions(&trace->header);
     work->front.start_time = trace->header.start_time;
-    work->front.flags =
-        coffer__mlyze_flags_of(work->opts, coffer__mlyze_has_extensions(&trace->header), is_complete(trace));
+    work->front.reserved = trace->header.bytes + COFFER__MLYZE_RESERVED_AT;
+    work->front.flags = flags_of(work, extensions);
     coffer_status status = find_events(work, err);
     if (!status)
-        status = write_front(work, err);
+        status = prepare_text(work, err);
+    if (!status && work->text.summed && !coffer__sink_can_patch(work->sink))
+        status = sum_events(work, err);
     if (!status)
-        status = coffer__mlyze_copy_init(&copy, work->sink, trace, work->opts, err);
+        status = coffer__mlyze_write_text_front(work->sink, &work->front, &work->text, err);
     if (!status)
-        status = copy_blocks(work, &copy, err);
+        status = copy_events(work, &extensions, work->sink, err);
     if (!status)
-        status = coffer__mlyze_copy_end(&copy, &work->front.area_len, err);
-    if (status)
-        goto out;
-    status = settle_header(work, copy.extensions, err);
-out:
-    coffer__mlyze_copy_free(&copy);
+        status = settle(work, extensions, err);
+    coffer__free(work->text.text);
     coffer__mlyze_map_free(work->map);
     return status;
 }

@@ -181,7 +181,7 @@ coffer_status coffer__mlyze_strings_load(coffer__mlyze_strings *out, int fd, uin
     status = coffer__file_read_at(fd, header, sizeof header, 0, name, err);
     if (status)
         return status;
-    out->has_header = coffer__mlyze_parts_header(&out->start_time, header, COFFER__MLYZE_STRINGS_MAGIC);
+    out->has_header = coffer__mlyze_parts_header(&out->start_time, header, COFFER__MLYZE_STRINGS_MAGIC) > 0;
     out->good_size = out->has_header ? sizeof header : 0;
     whole = out->has_header;
     while (!status && whole && out->good_size < size)

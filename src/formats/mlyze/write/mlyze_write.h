@@ -36,6 +36,9 @@ typedef struct coffer__mlyze_draft {
     const coffer__mlyze_pools *pools;
     const coffer__json_value *extra; /* an object, or NULL; keys that the writer itself writes are skipped */
     const coffer__mlyze_marks *marks;
+    const char *repaired; /* a member to begin with, with its comma; NULL = none */
+    bool summed;          /* a plain trace: the metadata ends with the checksum of the file */
+    uint32_t sum;         /* that checksum; 0 while it is not known */
 } coffer__mlyze_draft;
 
 /* Whether a key of the metadata is written from the tables and marks. */
@@ -44,12 +47,28 @@ bool coffer__mlyze_is_own_key(const char *key, size_t len);
 coffer_status coffer__mlyze_measure(uint32_t *len, uint32_t *crc, const coffer__mlyze_draft *draft,
                                     coffer_error *err);
 
+/* Writes the metadata to a sink: appended, or with `at` patched there. The checksum counts the digits of a
+ * plain trace's sum as they are written. */
+coffer_status coffer__mlyze_send_metadata(uint32_t *len, uint32_t *crc, coffer__sink *sink, uint64_t at,
+                                          const coffer__mlyze_draft *draft, coffer_error *err);
+
 typedef struct coffer__mlyze_front {
     uint64_t start_time;
-    uint32_t flags; /* 0 = a plain trace: the fields after byte 20 stay 0 */
+    uint32_t version;        /* 0 = the current one */
+    uint32_t flags;          /* 0 = a plain trace: the fields after byte 20 stay 0 */
+    const uint8_t *reserved; /* the bytes from COFFER__MLYZE_RESERVED_AT on; NULL = zeros */
     uint32_t metadata_len, metadata_crc;
+    uint32_t json_len; /* the metadata without the spaces after it */
     uint64_t event_count, area_len;
+    bool area_is_known; /* area_len and area_crc are final: the sum of a plain trace can be computed */
+    uint32_t area_crc;  /* of a plain trace */
 } coffer__mlyze_front;
+
+/* Eight hexadecimal digits. */
+void coffer__mlyze_put_digits(char *out, uint32_t sum);
+/* Patches the checksum of a plain trace into its metadata; area_len and area_crc must be known. */
+coffer_status coffer__mlyze_settle_sum(coffer__sink *sink, const coffer__mlyze_front *front,
+                                       coffer_error *err);
 
 void coffer__mlyze_compose_header(uint8_t out[COFFER__MLYZE_HEADER_SIZE], const coffer__mlyze_front *front);
 /* The flags of a trace that is written with these options. */
@@ -60,6 +79,27 @@ coffer_status coffer__mlyze_write_front(coffer__sink *sink, coffer__mlyze_front 
 /* The same over the spaces reserved at the start of the file: the measured metadata fits. */
 coffer_status coffer__mlyze_patch_front(coffer__sink *sink, coffer__mlyze_front *front, uint32_t room,
                                         const coffer__mlyze_draft *draft, coffer_error *err);
+
+/* ---- Metadata of an existing trace, for its copy ---- */
+
+typedef struct coffer__mlyze_copied_text {
+    char *text; /* coffer__free() */
+    size_t len, json_len;
+    bool summed; /* ends with the checksum of a plain trace, whose digits are zeros */
+} coffer__mlyze_copied_text;
+
+/* members : JSON to insert, such as "\"a\":1,"; "" = none. Of a plain copy (sums): the text ends with a
+ * checksum; otherwise it stays as it is, or (strip) loses it. */
+typedef enum coffer__mlyze_text_sum {
+    COFFER__MLYZE_SUM_ADD,
+    COFFER__MLYZE_SUM_KEEP,
+    COFFER__MLYZE_SUM_STRIP
+} coffer__mlyze_text_sum;
+coffer_status coffer__mlyze_copy_text(coffer__mlyze_copied_text *out, const char *text, size_t len,
+                                      const char *members, coffer__mlyze_text_sum sum, coffer_error *err);
+/* Writes header and text. */
+coffer_status coffer__mlyze_write_text_front(coffer__sink *sink, coffer__mlyze_front *front,
+                                             const coffer__mlyze_copied_text *text, coffer_error *err);
 
 /* Checks the options and fills in the defaults. */
 coffer_status coffer__mlyze_take_opts(coffer_mlyze_writer_opts *out, const coffer_mlyze_writer_opts *given,
@@ -80,6 +120,7 @@ typedef struct coffer__mlyze_area {
     uint64_t room; /* for the metadata; 0 = not decided */
     int fd;        /* of a stream; −1 = not needed so far */
     uint64_t written;
+    uint32_t crc; /* of all bytes */
 } coffer__mlyze_area;
 
 coffer_status coffer__mlyze_area_init(coffer__mlyze_area *area, coffer__sink *sink, coffer_error *err);

@@ -9,15 +9,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-void coffer__mlyze_part_as_trace(coffer_mlyze *out, coffer_source *part, const coffer_limits *limits)
+void coffer__mlyze_part_as_trace(coffer_mlyze *out, coffer_source *part, bool full_sums,
+                                 const coffer_limits *limits)
 {
     *out = (coffer_mlyze){ .source = part,
                            .limits = *limits,
                            .area = COFFER__MLYZE_PARTS_HEADER,
                            .area_end = coffer_source_size(part) };
     out->header.version = COFFER__MLYZE_VERSION;
-    out->header.flags =
-        COFFER__MLYZE_FLAG_BLOCKS | COFFER__MLYZE_FLAG_CHECKSUMS | COFFER__MLYZE_FLAG_EXTENSIONS;
+    out->header.flags = COFFER__MLYZE_FLAG_BLOCKS | COFFER__MLYZE_FLAG_CHECKSUMS |
+                        COFFER__MLYZE_FLAG_EXTENSIONS | (full_sums ? COFFER__MLYZE_FLAG_FULL_SUMS : 0);
 }
 
 coffer_status coffer__mlyze_copy_init(coffer__mlyze_copy *copy, coffer__sink *sink, const coffer_mlyze *from,
@@ -160,8 +161,10 @@ static coffer_status copy_block(coffer__mlyze_copy *copy, const coffer__mlyze_bl
     /* Unknown extension events are not in the columns and cannot be encoded from them. */
     if (copy->sorts && block->time < copy->time && highest <= COFFER_MLYZE_RSS)
         return write_anew(copy, err);
-    if (coffer__mlyze_has_blocks(&copy->from->header) && !cut &&
-        (block->stored_size < block->raw_size ? copy->keep_packed : copy->keep_unpacked))
+    /* Blocks are sealed again where their checksums do not cover their headers. */
+    bool sealed =
+        coffer__mlyze_has_blocks(&copy->from->header) && coffer__mlyze_has_full_sums(&copy->from->header);
+    if (sealed && !cut && (block->stored_size < block->raw_size ? copy->keep_packed : copy->keep_unpacked))
         return keep_block(copy, block, err);
     return seal_block(copy, block, bytes, len, err);
 }

@@ -30,7 +30,8 @@ coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer__m
 /* Writes the rest and returns the length of the area. */
 coffer_status coffer__mlyze_copy_end(coffer__mlyze_copy *copy, uint64_t *area_len, coffer_error *err);
 
-/* PATH.part as if it were the events of a trace. */
-void coffer__mlyze_part_as_trace(coffer_mlyze *out, coffer_source *part, const coffer_limits *limits);
+/* PATH.part as if it were the events of a trace. full_sums : its version is 2. */
+void coffer__mlyze_part_as_trace(coffer_mlyze *out, coffer_source *part, bool full_sums,
+                                 const coffer_limits *limits);
 
 #endif

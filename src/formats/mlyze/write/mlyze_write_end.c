@@ -1,6 +1,7 @@
 /* Finishes a trace: one file with the metadata before the events. */
 #include "formats/mlyze/write/mlyze_write_copy.h"
 
+#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "formats/mlyze/write/mlyze_write.h"
@@ -13,7 +14,9 @@
 
 coffer__mlyze_draft coffer__mlyze_draft_of(const coffer_mlyze_writer *writer)
 {
-    coffer__mlyze_draft draft = { .pools = &writer->pools, .marks = &writer->marks };
+    coffer__mlyze_draft draft = { .pools = &writer->pools,
+                                  .marks = &writer->marks,
+                                  .summed = writer->opts.plain && !writer->opts.no_checksums };
     if (writer->extra)
         draft.extra = coffer__json_root(writer->extra);
     return draft;
@@ -24,25 +27,27 @@ static coffer__mlyze_front front_of(const coffer_mlyze_writer *writer, uint64_t 
     coffer__mlyze_front front = { .start_time = writer->opts.start_time_us,
                                   .flags = coffer__mlyze_flags_of(&writer->opts, writer->extensions, true),
                                   .event_count = writer->event_count,
-                                  .area_len = area_len };
+                                  .area_len = area_len,
+                                  .area_is_known = !writer->opts.recording,
+                                  .area_crc = writer->area.crc };
     return front;
 }
 
-static coffer_status write_front(coffer_mlyze_writer *writer, uint64_t area_len, coffer_error *err)
+static coffer_status write_front(coffer__mlyze_front *front, coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer__mlyze_draft draft = coffer__mlyze_draft_of(writer);
-    coffer__mlyze_front front = front_of(writer, area_len);
-    return coffer__mlyze_write_front(writer->sink, &front, &draft, err);
+    return coffer__mlyze_write_front(writer->sink, front, &draft, err);
 }
 
 /* ---- A recording ---- */
 
-static coffer_status copy_as_plain(coffer_mlyze_writer *writer, coffer_source *part, coffer_error *err)
+static coffer_status copy_as_plain(coffer_mlyze_writer *writer, coffer__mlyze_front *front,
+                                   coffer_source *part, coffer_error *err)
 {
     coffer__mlyze_copy copy = { 0 };
     coffer_mlyze trace;
-    uint64_t area_len;
-    coffer__mlyze_part_as_trace(&trace, part, &writer->limits);
+    coffer__mlyze_part_as_trace(&trace, part, true, &writer->limits);
+    coffer__sink_crc_begin(writer->sink);
     coffer_status status = coffer__mlyze_copy_init(&copy, writer->sink, &trace, &writer->opts, err);
     for (uint64_t at = trace.area, event = 0; !status && at < trace.area_end;) {
         coffer__mlyze_block block;
@@ -55,12 +60,15 @@ static coffer_status copy_as_plain(coffer_mlyze_writer *writer, coffer_source *p
         at += COFFER__MLYZE_BLOCK_HEADER + block.stored_size;
     }
     if (!status)
-        status = coffer__mlyze_copy_end(&copy, &area_len, err);
+        status = coffer__mlyze_copy_end(&copy, &front->area_len, err);
     coffer__mlyze_copy_free(&copy);
-    return status;
+    if (status || writer->opts.no_checksums)
+        return status;
+    front->area_crc = coffer__sink_crc(writer->sink);
+    return coffer__mlyze_settle_sum(writer->sink, front, err);
 }
 
-static coffer_status copy_part(coffer_mlyze_writer *writer, coffer_error *err)
+static coffer_status copy_part(coffer_mlyze_writer *writer, coffer__mlyze_front *front, coffer_error *err)
 {
     const coffer__mlyze_parts *parts = &writer->parts;
     coffer_source *part = NULL;
@@ -71,7 +79,7 @@ static coffer_status copy_part(coffer_mlyze_writer *writer, coffer_error *err)
     status = coffer__source_over_fd(&part, parts->part, false, parts->part_size, parts->part_path, NULL, err);
     if (status)
         return status;
-    status = copy_as_plain(writer, part, err);
+    status = copy_as_plain(writer, front, part, err);
     coffer_source_close(part);
     return status;
 }
@@ -90,15 +98,15 @@ static coffer_status end_parts(coffer_mlyze_writer *writer, coffer_error *err)
 static coffer_status join_parts(coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer__sink_opts options = { .exclusive = !writer->opts.overwrite };
-    uint64_t area_len = writer->parts.part_size - COFFER__MLYZE_PARTS_HEADER;
+    coffer__mlyze_front front = front_of(writer, writer->parts.part_size - COFFER__MLYZE_PARTS_HEADER);
     coffer_status status = end_parts(writer, err);
     if (!status)
         status = coffer__sink_create(&writer->sink, writer->path, &options, err);
     if (!status)
-        status = write_front(writer, area_len, err);
+        status = write_front(&front, writer, err);
     if (status)
         return status;
-    return copy_part(writer, err);
+    return copy_part(writer, &front, err);
 }
 
 /* ---- Both ---- */
@@ -107,10 +115,11 @@ static coffer_status join_parts(coffer_mlyze_writer *writer, coffer_error *err)
 static coffer_status move_area(coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer__sink_opts options = { .exclusive = !writer->opts.overwrite };
+    coffer__mlyze_front front = front_of(writer, coffer__mlyze_area_size(&writer->area));
     coffer__sink *first = writer->sink;
     coffer_status status = coffer__sink_create(&writer->sink, writer->path, &options, err);
     if (!status)
-        status = write_front(writer, coffer__mlyze_area_size(&writer->area), err);
+        status = write_front(&front, writer, err);
     if (!status)
         status = coffer__mlyze_area_copy(writer->sink, &writer->area, err);
     if (writer->sink != first)
@@ -257,6 +266,7 @@ coffer_status coffer__mlyze_area_add(coffer__mlyze_area *area, const uint8_t *by
                                      coffer_error *err)
 {
     coffer_status status = COFFER_OK;
+    area->crc = coffer__crc32(area->crc, bytes, len);
     if (area->room) {
         area->written += len;
         return coffer__sink_write(area->sink, bytes, len, err);

@@ -23,9 +23,19 @@ typedef struct composing {
     uint64_t at;        /* where the sink is patched; 0 = append */
     uint64_t len;
     uint32_t crc;
+    uint32_t *path; /* the calls of a stack */
+    size_t path_capacity;
 } composing;
 
-static const char *const own_keys[] = { "stack_traces", "files", "functions", "markers", "collections" };
+static const char *const own_keys[] = { "stack_traces",
+                                        "files",
+                                        "functions",
+                                        "markers",
+                                        "collections",
+                                        COFFER__MLYZE_REPAIRED_KEY,
+                                        COFFER__MLYZE_ORDER_KEY,
+                                        COFFER__MLYZE_PLAIN_SUM_KIND_KEY,
+                                        COFFER__MLYZE_PLAIN_SUM_KEY };
 
 bool coffer__mlyze_is_own_key(const char *key, size_t len)
 {
@@ -103,15 +113,25 @@ static void put_frame(coffer__buffer *out, const coffer_mlyze_frame *frame, bool
     out->len = before + (size_t)(to - start);
 }
 
+/* Calls lead from the innermost frame outwards; the text begins with the outermost one. */
 static coffer_status put_stack(composing *work, const coffer__mlyze_stack_pool *stacks,
                                const coffer__mlyze_pool_stack *stack, bool first, coffer_error *err)
 {
+    size_t depth = stack->call ? stacks->calls[stack->call - 1].depth : 0;
     coffer_status status = COFFER_OK;
+    size_t at = depth;
+    if (depth > work->path_capacity) {
+        coffer__free(work->path);
+        work->path = coffer__alloc_array(depth, sizeof *work->path);
+        work->path_capacity = work->path ? depth : 0;
+        if (!work->path)
+            return coffer__fail_no_memory(err, depth * sizeof *work->path);
+    }
+    for (uint32_t call = stack->call; call; call = stacks->calls[call - 1].caller)
+        work->path[--at] = call;
     coffer__buffer_printf(&work->text, "%s\"%" PRIu64 "\":[", first ? "" : ",", stack->id);
-    for (uint32_t call = stack->call; !status && call;) {
-        const coffer__mlyze_pool_call *at = &stacks->calls[call - 1];
-        put_frame(&work->text, &at->frame, at->caller == 0);
-        call = at->caller;
+    for (size_t i = 0; !status && i < depth; i++) {
+        put_frame(&work->text, &stacks->calls[work->path[i] - 1].frame, i + 1 == depth);
         status = send_when_full(work, err);
     }
     put(&work->text, "]");
@@ -129,11 +149,15 @@ static coffer_status expect_room(const coffer__mlyze_stack_pool *stacks, coffer_
     return frames <= METADATA_MAX / FRAME_MIN ? COFFER_OK : fail_too_long(err);
 }
 
-static coffer_status put_stacks(composing *work, const coffer__mlyze_stack_pool *stacks, coffer_error *err)
+static coffer_status put_stacks(composing *work, const coffer__mlyze_stack_pool *stacks, const char *repaired,
+                                coffer_error *err)
 {
     coffer_status status = expect_room(stacks, err);
     bool first = true;
-    put(&work->text, "{\"stack_traces\":{");
+    put(&work->text, "{");
+    put(&work->text, repaired ? repaired : "");
+    put(&work->text,
+        "\"" COFFER__MLYZE_ORDER_KEY "\":\"" COFFER__MLYZE_OUTERMOST_FIRST "\",\"stack_traces\":{");
     for (size_t i = 0; !status && i < stacks->count; i++) {
         if (!stacks->items[i].listed)
             continue;
@@ -195,7 +219,7 @@ static void put_moments(composing *work, const char *key, const coffer__mlyze_mo
 
 static coffer_status compose(composing *work, const coffer__mlyze_draft *draft, coffer_error *err)
 {
-    coffer_status status = put_stacks(work, &draft->pools->stacks, err);
+    coffer_status status = put_stacks(work, &draft->pools->stacks, draft->repaired, err);
     if (!status)
         status = put_names(work, "files", &draft->pools->files, err);
     if (!status)
@@ -205,10 +229,15 @@ static coffer_status compose(composing *work, const coffer__mlyze_draft *draft, 
     put_extra(work, draft->extra);
     put_moments(work, "markers", &draft->marks->markers, true);
     put_moments(work, "collections", &draft->marks->collections, false);
-    put(&work->text, "}");
+    put(&work->text, draft->summed ? "," COFFER__MLYZE_PLAIN_SUM : "}");
+    if (draft->summed && work->sink && !work->text.failed)
+        coffer__mlyze_put_digits((char *)work->text.data + work->text.len - COFFER__MLYZE_PLAIN_SUM_FROM_END,
+                                 draft->sum);
     status = send(work, err);
 out:
     coffer__buffer_free(&work->text);
+    coffer__free(work->path);
+    work->path = NULL;
     return status;
 }
 
@@ -224,73 +253,16 @@ coffer_status coffer__mlyze_measure(uint32_t *len, uint32_t *crc, const coffer__
     return status;
 }
 
-/* ---- The header ---- */
-
-uint32_t coffer__mlyze_flags_of(const coffer_mlyze_writer_opts *opts, bool extensions, bool complete)
+coffer_status coffer__mlyze_send_metadata(uint32_t *len, uint32_t *crc, coffer__sink *sink, uint64_t at,
+                                          const coffer__mlyze_draft *draft, coffer_error *err)
 {
-    if (opts->plain)
-        return 0;
-    return COFFER__MLYZE_FLAG_BLOCKS | (opts->no_checksums ? 0 : COFFER__MLYZE_FLAG_CHECKSUMS) |
-           (extensions ? COFFER__MLYZE_FLAG_EXTENSIONS : 0) | (complete ? COFFER__MLYZE_FLAG_COMPLETE : 0);
-}
-
-void coffer__mlyze_compose_header(uint8_t out[COFFER__MLYZE_HEADER_SIZE], const coffer__mlyze_front *front)
-{
-    memset(out, 0, COFFER__MLYZE_HEADER_SIZE);
-    memcpy(out, COFFER__MLYZE_MAGIC, COFFER__MLYZE_MAGIC_SIZE);
-    coffer__store_u32(out + COFFER__MLYZE_VERSION_AT, COFFER__MLYZE_VERSION);
-    coffer__store_u64(out + COFFER__MLYZE_START_AT, front->start_time);
-    coffer__store_u32(out + COFFER__MLYZE_METADATA_LENGTH_AT, front->metadata_len);
-    if (front->flags == 0)
-        return;
-    coffer__store_u32(out + COFFER__MLYZE_FLAGS_AT, front->flags);
-    coffer__store_u64(out + COFFER__MLYZE_EVENT_COUNT_AT, front->event_count);
-    coffer__store_u64(out + COFFER__MLYZE_EVENT_LENGTH_AT, front->area_len);
-    if (!(front->flags & COFFER__MLYZE_FLAG_CHECKSUMS))
-        return;
-    coffer__store_u32(out + COFFER__MLYZE_METADATA_CRC_AT, front->metadata_crc);
-    coffer__store_u32(out + COFFER__MLYZE_HEADER_CRC_AT, coffer__crc32(0, out, COFFER__MLYZE_HEADER_CRC_AT));
-}
-
-coffer_status coffer__mlyze_write_front(coffer__sink *sink, coffer__mlyze_front *front,
-                                        const coffer__mlyze_draft *draft, coffer_error *err)
-{
-    composing work = { .text = COFFER__BUFFER_INIT, .sink = sink };
-    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
-    /* A sink may be a stream, so the header must be known before anything is written. */
-    coffer_status status = coffer__mlyze_measure(&front->metadata_len, &front->metadata_crc, draft, err);
-    if (status)
-        return status;
-    coffer__mlyze_compose_header(header, front);
-    status = coffer__sink_write(sink, header, sizeof header, err);
-    return status ? status : compose(&work, draft, err);
-}
-
-/* The checksum of the metadata with the spaces after it. */
-static uint32_t add_spaces(uint32_t crc, uint64_t count)
-{
-    uint8_t spaces[4096];
-    memset(spaces, ' ', sizeof spaces);
-    while (count > 0) {
-        size_t len = count < sizeof spaces ? (size_t)count : sizeof spaces;
-        crc = coffer__crc32(crc, spaces, len);
-        count -= len;
-    }
-    return crc;
-}
-
-coffer_status coffer__mlyze_patch_front(coffer__sink *sink, coffer__mlyze_front *front, uint32_t room,
-                                        const coffer__mlyze_draft *draft, coffer_error *err)
-{
-    composing work = { .text = COFFER__BUFFER_INIT, .sink = sink, .at = COFFER__MLYZE_HEADER_SIZE };
-    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    composing work = { .text = COFFER__BUFFER_INIT, .sink = sink, .at = at };
     coffer_status status = compose(&work, draft, err);
-    if (status)
-        return status;
-    front->metadata_len = room;
-    front->metadata_crc = add_spaces(work.crc, room - work.len);
-    coffer__mlyze_compose_header(header, front);
-    return coffer__sink_patch(sink, 0, header, sizeof header, err);
+    if (!status) {
+        *len = (uint32_t)work.len;
+        *crc = work.crc;
+    }
+    return status;
 }
 
 /* ---- Marks ---- */

@@ -1,0 +1,102 @@
+"""Pictures for notebooks, as HTML without files or scripts."""
+
+from __future__ import annotations
+
+import base64
+import html
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, Dict
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .mcf import Model
+    from .mldf import Dataset
+
+_MOST_ROWS = 40
+_MOST_SAMPLES = 12
+_THUMBNAIL = 96
+
+
+def _png(pixels: "np.ndarray[Any, Any]") -> str:
+    """A PNG of height x width x 3 bytes, as a data URL."""
+    height, width = pixels.shape[:2]
+    rows = b"".join(b"\0" + pixels[y].tobytes() for y in range(height))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return "data:image/png;base64," + base64.b64encode(data).decode()
+
+
+def _colors(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Values as colors from dark blue through green to yellow; gray where a value is missing."""
+    import numpy as np
+
+    stops = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]], float)
+    finite = np.isfinite(values)
+    low, high = (values[finite].min(), values[finite].max()) if finite.any() else (0.0, 1.0)
+    share = np.where(finite, (values - low) / (high - low or 1.0), 0.0) * (len(stops) - 1)
+    at = np.clip(share.astype(int), 0, len(stops) - 2)
+    part = (share - at)[..., None]
+    color = stops[at] * (1 - part) + stops[at + 1] * part
+    color[~finite] = 128
+    return color.astype(np.uint8)
+
+
+def heat_picture(title: str, values: "np.ndarray[Any, Any]") -> str:
+    if values.size == 0:
+        return f"<p>{html.escape(title)}</p>"
+    import numpy as np
+
+    times = max(1, 96 // values.shape[0]), max(1, 384 // values.shape[1])
+    grid = np.repeat(np.repeat(values, times[0], 0), times[1], 1)
+    return (f"<figure><img src='{_png(_colors(grid))}' style='image-rendering:pixelated'>"
+            f"<figcaption>{html.escape(title)}</figcaption></figure>")
+
+
+def timeline_picture(title: str, columns: "Dict[str, Any]") -> str:
+    """Live bytes over time as an SVG."""
+    times, values = columns["time_us"], columns["high_bytes"]
+    width, height = 480, 96
+    if len(times) == 0:
+        return f"<p>{html.escape(title)}</p>"
+    most = max(int(values.max()), 1)
+    step = width / len(times)
+    points = " ".join(f"{i * step:.1f},{height - height * int(value) / most:.1f}" for i, value in enumerate(values))
+    return (f"<figure><svg width='{width}' height='{height}' style='background:#f4f4f4'>"
+            f"<polygon points='0,{height} {points} {width},{height}' fill='#3b7dd8'/></svg>"
+            f"<figcaption>{html.escape(title)}</figcaption></figure>")
+
+
+def model_table(model: "Model") -> str:
+    names = list(model)
+    rows = []
+    for name in names[:_MOST_ROWS]:
+        info = model.tensor_info(name)
+        shape = " x ".join(map(str, info["shape"])) or "scalar"
+        rows.append(f"<tr><td>{html.escape(name)}</td><td>{html.escape(info['dtype'])}</td><td>{shape}</td>"
+                    f"<td style='text-align:right'>{info['bytes']:,}</td></tr>")
+    more = f"<p>{len(names) - _MOST_ROWS} more</p>" if len(names) > _MOST_ROWS else ""
+    return (f"<p>{html.escape(repr(model))}</p><table><tr><th>tensor</th><th>type</th><th>shape</th><th>bytes</th></tr>"
+            f"{''.join(rows)}</table>{more}")
+
+
+def gallery(dataset: "Dataset") -> str:
+    pictures = [field["name"] for field in dataset._fields if (field["type"] or "").startswith("image")]
+    cells = []
+    for sample in range(min(len(dataset), _MOST_SAMPLES)):
+        parts = []
+        if pictures:
+            picture = dataset.image(sample, pictures[0], size=(_THUMBNAIL, _THUMBNAIL))
+            if picture is not None:
+                parts.append(f"<img src='{_png(picture)}'>")
+        for field in dataset._fields:
+            if field["name"] not in pictures and field["type"] in ("int", "float", "text"):
+                value = str(dataset[sample, field["name"]])
+                parts.append(html.escape(f"{field['name']}: {value[:40]}"))
+        cells.append(f"<td style='vertical-align:top'>{'<br>'.join(parts)}</td>")
+    return f"<p>{html.escape(repr(dataset))}</p><table><tr>{''.join(cells)}</tr></table>"

@@ -1,0 +1,496 @@
+"""Training sets: samples with named fields.
+
+>>> with coffer.open("train.mldf") as dataset:
+...     len(dataset), dataset[0, "label"]
+(3, 0)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _arrays, _core
+from ._open import as_input, pickled
+from ._progress import Progress, callback
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+Path = Union[str, "os.PathLike[str]"]
+Sample = Mapping[str, Any]
+
+__all__ = ["Dataset", "Writer", "create", "append", "set_values", "delete", "concat", "infer_schema"]
+
+_INT, _FLOAT = 1, 2  # coffer_mldf_entry_kind
+_MODE_RAW = 0
+_CODEC_PCM = 0
+_ENCODING_UTF8 = 0
+
+
+class Dataset(_core.Mldf):
+    """The samples of a set. dataset[i] is a dict, dataset[i, "field"] one value, dataset[10:20] a list of dicts.
+
+    Pictures are arrays of height x width x channels, sounds float32 arrays of frames x channels, absent values None.
+    decode : False gives pictures and sounds as stored bytes. key : 32 bytes for encrypted fields. verify : compare
+    the checksum of every value that is read.
+    """
+
+    def __init__(self, source: Any, *, key: Optional[bytes] = None, verify: bool = False, decode: bool = True) -> None:
+        given = source if isinstance(source, _core.Source) else _core.Source(as_input(source))
+        super().__init__(given, key, verify)
+        self.decode = decode
+        self._key, self._verify = key, verify
+        self._fields = self._describe_fields()
+        self._batch: "Optional[_core.MldfBatch]" = None
+
+    # ---- Facts ----
+
+    @property
+    def path(self) -> Optional[str]:
+        return self._source.path
+
+    @property
+    def fields(self) -> "Tuple[str, ...]":
+        """The names of the fields."""
+        return self._names
+
+    @property
+    def schema(self) -> "List[Dict[str, Any]]":
+        """The fields with their types, as create() takes them."""
+        return [_schema_row(field) for field in self._fields]
+
+    # ---- Values ----
+
+    def _decode(self, sample: int, field: int) -> Any:
+        kind = self._fields[field]["type"] or ""
+        if kind.startswith("image") or kind == "image-raw":
+            return self._image(sample, field)
+        if kind in ("audio", "audio-compressed"):
+            return self._audio(sample, field)
+        if kind == "json":
+            raw = self._bytes(sample, field)
+            return None if raw is None else json.loads(bytes(raw))
+        if kind == "text-tokenised":
+            return self._ids(sample, field)
+        if self._fields[field]["dtype"] is not None:
+            return self._elements(sample, field)
+        raw = self._bytes(sample, field)
+        return None if raw is None else bytes(raw)
+
+    def _elements(self, sample: int, field: int) -> "Optional[Array]":
+        found = self._array(sample, field)
+        if found is None:
+            return None
+        block, shape, name = found
+        return _arrays.over(block, _arrays.dtype_of(name), shape)  # type: ignore[arg-type]
+
+    def _ids(self, sample: int, field: int) -> "Optional[Array]":
+        import numpy as np
+
+        block = self._tokens(sample, field)
+        return None if block is None else np.frombuffer(block, np.uint32)
+
+    def _image(self, sample: int, field: int, size: "Tuple[int, int]" = (0, 0), channels: int = 0) -> Any:
+        raw = self._bytes(sample, field)
+        if raw is None or not self.decode:
+            return None if raw is None else bytes(raw)
+        entry = self._entry(sample, field)
+        if entry["mode"] == _MODE_RAW:
+            shape = (entry["height"], entry["width"], entry["channels"])
+            return _arrays.over(raw, _arrays.dtype_of("u8"), shape)  # type: ignore[arg-type]
+        block, height, width, depth = self._decode_image(raw, channels, size[1], size[0])
+        return _arrays.over(block, _arrays.dtype_of("u8"), (height, width, depth))  # type: ignore[arg-type]
+
+    def _audio(self, sample: int, field: int) -> Any:
+        import numpy as np
+
+        raw = self._bytes(sample, field)
+        if raw is None or not self.decode:
+            return None if raw is None else bytes(raw)
+        entry = self._entry(sample, field)
+        if entry["codec"] == _CODEC_PCM and bytes(memoryview(raw)[:4]) != b"RIFF":
+            return _pcm(raw, entry)
+        frames, channels, _, _ = self._probe_audio(raw)
+        out = np.empty((frames, channels), np.float32)
+        self._decode_audio(raw, out)
+        return out
+
+    def image(self, sample: int, field: str = "image", *, size: "Optional[Tuple[int, int]]" = None,
+              channels: int = 3) -> "Optional[Array]":
+        """A picture with the given number of channels, scaled to size = (height, width)."""
+        index = self._names.index(field)
+        return self._image(sample, index, size or (0, 0), channels)
+
+    def bytes(self, sample: int, field: str) -> "Optional[bytes]":
+        """The stored value, decompressed and decrypted but not decoded."""
+        raw = self._bytes(sample, field)
+        return None if raw is None else bytes(raw)
+
+    # ---- Many samples ----
+
+    def _select(self, key: Any) -> Any:
+        if isinstance(key, tuple) and len(key) == 2:
+            which, field = key
+            samples = self._samples(which)
+            if self._kind(field) in (_INT, _FLOAT):
+                return self._numbers(samples, field)
+            return [self[int(sample), field] for sample in samples]
+        return [self[int(sample)] for sample in self._samples(key)]
+
+    def _kind(self, field: str) -> int:
+        return self._fields[self._index(field)]["kind"]
+
+    def _index(self, field: str) -> int:
+        try:
+            return self._names.index(field)
+        except ValueError:
+            raise KeyError(field) from None
+
+    def _samples(self, which: Any) -> "Array":
+        """Indices from a slice, a list, an array or a mask, as uint64."""
+        import numpy as np
+
+        count = len(self)
+        if isinstance(which, slice):
+            return np.arange(*which.indices(count)).astype(np.uint64)
+        array = np.asarray(which)
+        if array.dtype == bool:
+            if array.shape != (count,):
+                raise IndexError(f"a mask of {array.shape} for {count} samples")
+            return np.flatnonzero(array).astype(np.uint64)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise TypeError(f"cannot select samples by {which!r}")
+        signed = array.astype(np.int64)
+        signed = np.where(signed < 0, signed + count, signed)
+        if signed.size and (signed.min() < 0 or signed.max() >= count):
+            raise IndexError(f"samples {array.min()} to {array.max()} of {count}")
+        return signed.astype(np.uint64)
+
+    def _reader(self) -> "_core.MldfBatch":
+        if self._batch is None:
+            self._batch = _core.MldfBatch(self, 0)
+        return self._batch
+
+    def _numbers(self, samples: "Array", field: str) -> "Array":
+        import numpy as np
+
+        out = np.empty(len(samples), np.int64 if self._kind(field) == _INT else np.float64)
+        if len(samples):
+            self._reader().read(samples, [(self._index(field), out, 0, None, None)])
+        return out
+
+    def column(self, field: str, begin: int = 0, end: Optional[int] = None) -> "Array":
+        """The numbers of a field as one array; for other fields an array of the bytes of each value (dtype object)."""
+        import numpy as np
+
+        begin, end, _ = slice(begin, end).indices(len(self))
+        count = max(end - begin, 0)
+        if self._kind(field) not in (_INT, _FLOAT):
+            out = np.empty(count, object)
+            for i in range(count):
+                out[i] = self[begin + i, field]
+            return out
+        numbers = np.empty(count, np.int64 if self._kind(field) == _INT else np.float64)
+        if count:
+            self._column(self._index(field), numbers, begin, count)
+        return numbers
+
+    def batch(self, samples: Any, fields: "Optional[Sequence[str]]" = None) -> "Dict[str, Any]":
+        """Several samples at once, read in the order of the file by all cores: arrays for numbers and for arrays of
+        one shape, lists for everything else."""
+        indices = self._samples(samples)
+        names = self._names if fields is None else tuple(fields)
+        plain = [name for name in names if self._kind(name) in (_INT, _FLOAT)]
+        result: "Dict[str, Any]" = {}
+        targets = []
+        import numpy as np
+
+        for name in plain:
+            result[name] = np.empty(len(indices), np.int64 if self._kind(name) == _INT else np.float64)
+            targets.append((self._index(name), result[name], 0, None, None))
+        if targets and len(indices):
+            self._reader().read(indices, targets)
+        for name in names:
+            if name not in result:
+                values = [self[int(sample), name] for sample in indices]
+                result[name] = _stacked(values)
+        return {name: result[name] for name in names}
+
+    def __iter__(self) -> "Iterator[Dict[str, Any]]":
+        for sample in range(len(self)):
+            yield self[sample]
+
+    def to_pandas(self, fields: "Optional[Sequence[str]]" = None) -> Any:
+        """A pandas DataFrame, one row for each sample."""
+        import pandas
+
+        return pandas.DataFrame({name: self.column(name) for name in fields or self._names})
+
+    def order(self, *, epoch: int = 0, seed: int = 0, first: int = 0, count: Optional[int] = None,
+              shuffle: bool = True, window_pages: int = 0, rank: int = 0, world: int = 1,
+              tail: str = "uneven") -> "Array":
+        """Samples of an epoch in shuffled order, from position `first` on; each of `world` ranks gets its share."""
+        import numpy as np
+
+        tails = {"uneven": 0, "drop": 1, "pad": 2}
+        pages = self._page_samples if window_pages else 0
+        common = (len(self), epoch)
+        rest = (seed, not shuffle, window_pages, pages, rank, world, tails[tail])
+        length = _core.mldf_order(np.empty(0, np.uint64), *common, 0, *rest)
+        stop = length if count is None else min(length, first + count)
+        out = np.empty(max(stop - first, 0), np.uint64)
+        _core.mldf_order(out, *common, min(first, length), *rest)
+        return out
+
+    # ---- Life ----
+
+    def __enter__(self) -> "Dataset":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        options = {"key": self._key, "verify": self._verify, "decode": self.decode}
+        return pickled(self.path, "mldf", options)
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<closed Dataset>"
+        return f"<Dataset {self.path or 'in memory'}: {len(self)} samples of {', '.join(self._names)}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import gallery
+
+        return gallery(self)
+
+
+def _schema_row(field: "Dict[str, Any]") -> "Dict[str, Any]":
+    row = {"name": field["name"], "type": field["type"]}
+    if field["dtype"] is not None:
+        row["dtype"], row["shape"] = field["dtype"], list(field["shape"])
+    for name in ("optional", "zstd", "encrypted", "sample_rate", "jpeg_quality"):
+        if field[name]:
+            row[name] = field[name]
+    return row
+
+
+def _pcm(raw: Any, entry: "Dict[str, Any]") -> "Array":
+    """Integer samples as floats from -1 to 1."""
+    import numpy as np
+
+    depth = entry["bit_depth"]
+    kinds = {8: "<i1", 16: "<i2", 32: "<i4"}
+    if depth not in kinds:
+        raise ValueError(f"samples of {depth} bits are not supported; use decode=False")
+    values = np.frombuffer(raw, kinds[depth]).reshape(-1, max(entry["channels"], 1))
+    return (values / float(1 << (depth - 1))).astype(np.float32)
+
+
+def _stacked(values: "List[Any]") -> Any:
+    """One array of arrays that have the same shape and type; otherwise the list."""
+    import numpy as np
+
+    if not values or not all(isinstance(value, np.ndarray) for value in values):
+        return values
+    first = values[0]
+    if any(value.shape != first.shape or value.dtype != first.dtype for value in values):
+        return values
+    return np.stack(values)
+
+
+# ---- Writing ----
+
+def infer_schema(sample: Sample) -> "List[Dict[str, Any]]":
+    """The fields that hold the values of a sample: numbers, text, arrays, bytes (pictures and sounds are recognized by
+    their first bytes), dicts and lists as JSON."""
+    return [_infer(name, value) for name, value in sample.items()]
+
+
+def _infer(name: str, value: Any) -> "Dict[str, Any]":
+    import numpy as np
+
+    if isinstance(value, (bool, int, np.integer, np.bool_)):
+        return {"name": name, "type": "int"}
+    if isinstance(value, (float, np.floating)):
+        return {"name": name, "type": "float"}
+    if isinstance(value, str):
+        return {"name": name, "type": "text"}
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"name": name, "type": _bytes_type(bytes(memoryview(value)[:16]))}
+    if isinstance(value, (dict, list)) or value is None:
+        return {"name": name, "type": "json", "optional": True}
+    array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    return {"name": name, "type": "ndarray", "dtype": _arrays.name_of(array.dtype), "shape": [0] * array.ndim}
+
+
+def _bytes_type(head: bytes) -> str:
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image-jpeg"
+    if head.startswith(b"\x89PNG"):
+        return "image-png"
+    if head.startswith((b"RIFF", b"fLaC")):
+        return "audio-compressed" if head.startswith(b"fLaC") else "bytes"
+    return "bytes"
+
+
+class Writer:
+    """Writes samples: writer.add(sample), where sample is a dict. The file appears when the `with` block ends without
+    an exception."""
+
+    def __init__(self, path: Path, schema: "Union[None, Sequence[Mapping[str, Any]], Mapping[str, str]]" = None, *,
+                 append: bool = False, overwrite: bool = False, page_size: int = 0, zstd_level: int = 0,
+                 dedup: bool = False, threads: int = 0, key: Optional[bytes] = None) -> None:
+        self._path, self._append = os.fspath(path), append
+        self._options = (overwrite, page_size, zstd_level, dedup, threads, key)
+        self._writer: "Optional[_core.MldfWriter]" = None
+        self._fields: "List[Tuple[str, str]]" = []
+        if append:
+            self._start(None)
+        elif schema is not None:
+            self._start(_full_schema(schema))
+        elif os.path.exists(self._path) and not overwrite:
+            raise FileExistsError(17, "the file exists; pass overwrite=True to replace it", self._path)
+
+    def _start(self, schema: "Optional[List[Dict[str, Any]]]") -> None:
+        text = None if schema is None else json.dumps(schema)
+        self._writer = _core.MldfWriter(self._path, text, *self._options)
+        self._fields = [(name, kind or "") for name, kind, _, _ in self._writer.fields()]
+
+    def add(self, sample: Sample) -> None:
+        """Adds a sample. Without a schema, the first sample decides the fields and their types."""
+        if self._writer is None:
+            self._start(infer_schema(sample))
+        assert self._writer is not None
+        unknown = set(sample) - {name for name, _ in self._fields}
+        if unknown:
+            raise KeyError(f"no field for {', '.join(sorted(unknown))}; there are "
+                           f"{', '.join(name for name, _ in self._fields)}")
+        try:
+            for index, (name, kind) in enumerate(self._fields):
+                if sample.get(name) is not None:
+                    _put(self._writer, index, kind, name, sample[name])
+            self._writer.end_sample()
+        except BaseException:
+            self._writer.cancel_sample()
+            raise
+
+    def extend(self, samples: "Iterable[Sample]") -> None:
+        for sample in samples:
+            self.add(sample)
+
+    def __len__(self) -> int:
+        return 0 if self._writer is None else self._writer.sample
+
+    def commit(self) -> None:
+        """Makes the file complete, durable and visible."""
+        if self._writer is None:
+            raise ValueError("nothing was added, and no schema was given")
+        self._writer.commit()
+
+    def discard(self) -> None:
+        """Leaves nothing behind."""
+        if self._writer is not None:
+            self._writer.discard()
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+
+def _full_schema(schema: "Union[Sequence[Mapping[str, Any]], Mapping[str, str]]") -> "List[Dict[str, Any]]":
+    if isinstance(schema, Mapping):
+        return [{"name": name, "type": kind} for name, kind in schema.items()]
+    return [dict(row) for row in schema]
+
+
+def _put(writer: "_core.MldfWriter", index: int, kind: str, name: str, value: Any) -> None:
+    try:
+        if kind == "int":
+            writer.set_int(index, int(value))
+        elif kind == "float":
+            writer.set_float(index, float(value))
+        elif kind == "text":
+            writer.set_text(index, value)
+        elif kind == "json":
+            writer.set_bytes(index, json.dumps(value, ensure_ascii=False).encode(), None)
+        elif kind == "ndarray":
+            _put_array(writer, index, value)
+        else:
+            writer.set_bytes(index, value, None)
+    except TypeError as error:
+        raise TypeError(f"field {name} ({kind}): {error}") from None
+
+
+def _put_array(writer: "_core.MldfWriter", index: int, value: Any) -> None:
+    import numpy as np
+
+    dtype = _arrays.dtype_of(writer.fields()[index][3] or "")
+    array = np.ascontiguousarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    if array.dtype != dtype:
+        raise TypeError(f"an array of {array.dtype}, expected {dtype}")
+    writer.set_array(index, np.shape(value), array.reshape(-1).view("u1"))
+
+
+def create(path: Path, schema: "Union[None, Sequence[Mapping[str, Any]], Mapping[str, str]]" = None,
+           **options: Any) -> Writer:
+    """A writer for a new set.
+
+    >>> with coffer.mldf.create("new.mldf") as writer:
+    ...     writer.add({"text": "a cat", "label": 3})
+    """
+    return Writer(path, schema, **options)
+
+
+def append(path: Path, **options: Any) -> Writer:
+    """A writer that appends to a set; readers see the old state until it is committed."""
+    return Writer(path, append=True, **options)
+
+
+def set_values(path: Path, changes: "Mapping[Tuple[int, str], Any]", *, key: Optional[bytes] = None) -> None:
+    """Replaces single values in one commit: {(sample, field): value}; None makes a value absent."""
+    import numpy as np
+
+    with Dataset(path, key=key) as dataset:
+        kinds = {name: (i, dataset._fields[i]["type"] or "") for i, name in enumerate(dataset.fields)}
+        pairs = [(int(dataset._samples([sample])[0]), name) for sample, name in changes]
+    missing = {name for _, name in pairs} - set(kinds)
+    if missing:
+        raise KeyError(", ".join(sorted(missing)))
+    values = {(sample, kinds[name][0]): value for (sample, name), value in zip(pairs, changes.values())}
+    names = {index: (name, kind) for name, (index, kind) in kinds.items()}
+
+    def fill(writer: "_core.MldfWriter", sample: int, field: int) -> None:
+        value = values[sample, field]
+        if value is not None:
+            name, kind = names[field]
+            _put(writer, field, kind, name, value)
+
+    samples = np.array([sample for sample, _ in values], np.uint64)
+    fields = np.array([field for _, field in values], np.uint64)
+    _core.mldf_replace(os.fspath(path), samples, fields, fill, _core.mldf_empty_writer(), key)
+
+
+def delete(path: Path, samples: Any, *, key: Optional[bytes] = None) -> None:
+    """Deletes samples in one commit; the following ones move up."""
+    import numpy as np
+
+    with Dataset(path, key=key) as dataset:
+        gone = np.unique(dataset._samples(samples))
+    _core.mldf_delete(os.fspath(path), gone, key)
+
+
+def concat(paths: "Sequence[Path]", out: Path, *, overwrite: bool = False, progress: Progress = None) -> None:
+    """Writes the samples of several sets with the same fields, one set after the other."""
+    sets = [Dataset(path) for path in paths]
+    with callback(progress, "concat") as step:
+        _core.mldf_concat(os.fspath(out), sets, overwrite, step)

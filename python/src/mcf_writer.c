@@ -1,0 +1,195 @@
+/* McfWriter: writes a model file tensor by tensor. */
+#include "core.h"
+
+#include <string.h>
+
+enum { MOST_DIMS = 32 };
+
+typedef struct writer_object {
+    PyObject_HEAD coffer_mcf_writer *writer; /* NULL after commit or discard */
+    PyObject *path;
+} writer_object;
+
+static PyObject *done(PyObject *object, coffer_status status, const coffer_error *err)
+{
+    if (status)
+        return core_raise(core_state_of(object), err, ((writer_object *)object)->path);
+    Py_RETURN_NONE;
+}
+
+static coffer_mcf_writer *open_writer(PyObject *object)
+{
+    coffer_mcf_writer *writer = ((writer_object *)object)->writer;
+    if (!writer)
+        PyErr_SetString(PyExc_ValueError, "the writer is closed");
+    return writer;
+}
+
+/* McfWriter(path, overwrite, align) */
+static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    writer_object *self = (writer_object *)object;
+    coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    PyObject *path;
+    int overwrite;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "OpI", &path, &overwrite, &opts.align) || self->writer)
+        return -1;
+    PyObject *bytes = core_path(path);
+    if (!bytes)
+        return -1;
+    self->path = PyUnicode_DecodeFSDefault(PyBytes_AsString(bytes));
+    opts.overwrite = overwrite;
+    coffer_status status = coffer_mcf_writer_create(&self->writer, PyBytes_AsString(bytes), &opts, &err);
+    Py_DECREF(bytes);
+    if (status)
+        core_raise(core_state_of(object), &err, self->path);
+    return status ? -1 : 0;
+}
+
+static void writer_dealloc(PyObject *object)
+{
+    writer_object *self = (writer_object *)object;
+    if (self->writer)
+        coffer_mcf_writer_discard(self->writer);
+    Py_XDECREF(self->path);
+    core_free_object(object);
+}
+
+/* set_info(model name or None, {key: text}) */
+static PyObject *writer_set_info(PyObject *object, PyObject *args)
+{
+    coffer_mcf_writer *writer = open_writer(object);
+    coffer_mcf_model_info info = COFFER_MCF_MODEL_INFO_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    PyObject *map, *key, *value;
+    Py_ssize_t at = 0;
+    if (!writer || !PyArg_ParseTuple(args, "zO!", &info.model_name, &PyDict_Type, &map))
+        return NULL;
+    coffer_mcf_kv *kvs = PyMem_Calloc((size_t)PyDict_Size(map) + 1, sizeof *kvs);
+    if (!kvs)
+        return PyErr_NoMemory();
+    while (PyDict_Next(map, &at, &key, &value) && !PyErr_Occurred()) {
+        coffer_mcf_kv *kv = &kvs[info.kv_count++];
+        Py_ssize_t len = 0;
+        coffer_mcf_kv_init(kv, sizeof *kv);
+        kv->key = PyUnicode_AsUTF8AndSize(key, NULL);
+        kv->text = PyUnicode_AsUTF8AndSize(value, &len);
+        kv->text_len = (size_t)len;
+    }
+    info.kvs = kvs;
+    PyObject *result = NULL;
+    if (!PyErr_Occurred())
+        result = done(object, coffer_mcf_writer_set_model_info(writer, &info, &err), &err);
+    PyMem_Free(kvs);
+    return result;
+}
+
+/* add(name, element type, shape, bytes) */
+static PyObject *writer_add(PyObject *object, PyObject *args)
+{
+    coffer_mcf_writer *writer = open_writer(object);
+    coffer_mcf_new_tensor tensor = COFFER_MCF_NEW_TENSOR_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    uint64_t dims[MOST_DIMS] = { 0 };
+    Py_buffer bytes;
+    PyObject *shape;
+    const char *type;
+    Py_ssize_t name_len = 0;
+    if (!writer ||
+        !PyArg_ParseTuple(args, "s#sO!y*", &tensor.name, &name_len, &type, &PyTuple_Type, &shape, &bytes))
+        return NULL;
+    Py_ssize_t rank = PyTuple_Size(shape);
+    tensor.dtype = core_dtype(type);
+    if (!PyErr_Occurred() && rank > MOST_DIMS)
+        PyErr_Format(PyExc_ValueError, "%zd dimensions", rank);
+    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < rank; i++)
+        dims[i] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(shape, i));
+    if (PyErr_Occurred()) {
+        PyBuffer_Release(&bytes);
+        return NULL;
+    }
+    tensor.name_len = (size_t)name_len;
+    tensor.rank = (uint32_t)rank;
+    tensor.dims = dims;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mcf_writer_begin_tensor(writer, &tensor, &err);
+    if (!status)
+        status = coffer_mcf_writer_write(writer, bytes.buf, (size_t)bytes.len, &err);
+    if (!status)
+        status = coffer_mcf_writer_end_tensor(writer, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&bytes);
+    return done(object, status, &err);
+}
+
+static PyObject *writer_add_section(PyObject *object, PyObject *args)
+{
+    coffer_mcf_writer *writer = open_writer(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    Py_buffer bytes;
+    const char *name;
+    if (!writer || !PyArg_ParseTuple(args, "sy*", &name, &bytes))
+        return NULL;
+    uint32_t type = coffer_mcf_section_by_name(name);
+    coffer_status status = COFFER_OK;
+    if (type)
+        status = coffer_mcf_writer_add_section(writer, type, 1, bytes.buf, (size_t)bytes.len, &err);
+    else
+        PyErr_Format(PyExc_ValueError, "there is no section '%s'", name);
+    PyBuffer_Release(&bytes);
+    return type ? done(object, status, &err) : NULL;
+}
+
+static PyObject *writer_commit(PyObject *object, PyObject *unused)
+{
+    writer_object *self = (writer_object *)object;
+    coffer_mcf_writer *writer = open_writer(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    (void)unused;
+    if (!writer)
+        return NULL;
+    self->writer = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mcf_writer_commit(writer, &err);
+    Py_END_ALLOW_THREADS
+    return done(object, status, &err);
+}
+
+static PyObject *writer_discard(PyObject *object, PyObject *unused)
+{
+    writer_object *self = (writer_object *)object;
+    (void)unused;
+    if (self->writer)
+        coffer_mcf_writer_discard(self->writer);
+    self->writer = NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef writer_methods[] = {
+    { "set_info", writer_set_info, METH_VARARGS, NULL },       { "add", writer_add, METH_VARARGS, NULL },
+    { "add_section", writer_add_section, METH_VARARGS, NULL }, { "commit", writer_commit, METH_NOARGS, NULL },
+    { "discard", writer_discard, METH_NOARGS, NULL },          { NULL, NULL, 0, NULL },
+};
+
+static PyType_Slot writer_slots[] = {
+    { Py_tp_init, writer_init },
+    { Py_tp_dealloc, writer_dealloc },
+    { Py_tp_methods, writer_methods },
+    { 0, NULL },
+};
+
+static PyType_Spec writer_spec = {
+    .name = "coffer._core.McfWriter",
+    .basicsize = sizeof(writer_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = writer_slots,
+};
+
+int core_add_mcf_writer(PyObject *module)
+{
+    return core_add_type(module, &writer_spec);
+}

@@ -1,0 +1,558 @@
+/* Mscan: a scan: records, statistics, grids. MscanWriter: writes one, or appends to one. */
+#include "core.h"
+
+#include <string.h>
+
+typedef struct scan_object {
+    PyObject_HEAD coffer_mscan *scan;
+    PyObject *source;
+    bool closed;
+} scan_object;
+
+static PyObject *fail(PyObject *object, const coffer_error *err)
+{
+    return core_raise(core_state_of(object), err, ((core_source *)((scan_object *)object)->source)->path);
+}
+
+static int scan_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    scan_object *self = (scan_object *)object;
+    core_state *state = core_state_of(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    PyObject *input;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "O", &input) || self->scan)
+        return -1;
+    core_source *source = core_as_source(state, input);
+    if (!source)
+        return -1;
+    self->source = Py_NewRef(input);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_open(&self->scan, source->source, NULL, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        fail(object, &err);
+    return status ? -1 : 0;
+}
+
+static void scan_dealloc(PyObject *object)
+{
+    scan_object *self = (scan_object *)object;
+    if (self->scan)
+        coffer_mscan_close(self->scan);
+    Py_XDECREF(self->source);
+    core_free_object(object);
+}
+
+static const coffer_mscan *open_scan(PyObject *object)
+{
+    scan_object *self = (scan_object *)object;
+    if (!self->scan || self->closed) {
+        core_raise_closed();
+        return NULL;
+    }
+    return self->scan;
+}
+
+static PyObject *scan_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    ((scan_object *)object)->closed = true;
+    Py_RETURN_NONE;
+}
+
+/* records(first, count): the packed records, 12 bytes each: a View where the file is mapped, else a block. */
+static PyObject *scan_records(PyObject *object, PyObject *args)
+{
+    enum { RECORD_BYTES = 12 };
+    const coffer_mscan *scan = open_scan(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    unsigned long long first, count;
+    if (!scan || !PyArg_ParseTuple(args, "KK", &first, &count))
+        return NULL;
+    uint64_t total = coffer_mscan_record_count(scan);
+    if (first > total || count > total - first) {
+        PyErr_Format(PyExc_IndexError, "records %llu to %llu of %llu", first, first + count,
+                     (unsigned long long)total);
+        return NULL;
+    }
+    const uint8_t *data = coffer_mscan_view(scan, first, count);
+    if (data)
+        return core_view(core_state_of(object), object, data, (size_t)count * RECORD_BYTES);
+    coffer_mscan_record *records = PyMem_Malloc((size_t)count * sizeof *records + 1);
+    if (!records)
+        return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_read(records, scan, first, count, &err);
+    Py_END_ALLOW_THREADS
+    _Static_assert(sizeof *records == RECORD_BYTES, "records are packed");
+    PyObject *result =
+        status ? fail(object, &err)
+               : PyBytes_FromStringAndSize((const char *)records, (Py_ssize_t)(count * RECORD_BYTES));
+    PyMem_Free(records);
+    return result;
+}
+
+/* (scale, offset) or None for a metric, parameter and sequence. */
+static PyObject *scan_scale(PyObject *object, PyObject *args)
+{
+    const coffer_mscan *scan = open_scan(object);
+    int metric;
+    unsigned short param;
+    Py_ssize_t sequence;
+    if (!scan || !PyArg_ParseTuple(args, "iHn", &metric, &param, &sequence))
+        return NULL;
+    const coffer_mscan_quantization *scale =
+        coffer_mscan_quantization_of(scan, (coffer_mscan_metric)metric, param, (size_t)sequence);
+    if (!scale)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(dd)", scale->scale, scale->offset);
+}
+
+static PyObject *scan_scope(PyObject *object, PyObject *args)
+{
+    const coffer_mscan *scan = open_scan(object);
+    int metric;
+    if (!scan || !PyArg_ParseTuple(args, "i", &metric))
+        return NULL;
+    return PyLong_FromLong((long)coffer_mscan_quantization_scope(scan, (coffer_mscan_metric)metric));
+}
+
+static PyObject *scan_metadata(PyObject *object, PyObject *unused)
+{
+    const coffer_mscan *scan = open_scan(object);
+    size_t len = 0;
+    (void)unused;
+    if (!scan)
+        return NULL;
+    const char *text = coffer_mscan_metadata(scan, &len);
+    return core_text(text, len);
+}
+
+/* [(id, name)] */
+static PyObject *scan_params(PyObject *object, PyObject *unused)
+{
+    const coffer_mscan *scan = open_scan(object);
+    PyObject *list = scan ? PyList_New(0) : NULL;
+    (void)unused;
+    for (size_t i = 0; list && i < coffer_mscan_param_count(scan); i++) {
+        const coffer_mscan_param *param = coffer_mscan_param_at(scan, i);
+        PyObject *item =
+            Py_BuildValue("(KN)", (unsigned long long)param->id, core_text(param->name, param->name_len));
+        if (!item || PyList_Append(list, item) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+/* [(id, tokens, first token, source or None)] */
+static PyObject *scan_sequences(PyObject *object, PyObject *unused)
+{
+    const coffer_mscan *scan = open_scan(object);
+    PyObject *list = scan ? PyList_New(0) : NULL;
+    (void)unused;
+    for (size_t i = 0; list && i < coffer_mscan_sequence_count(scan); i++) {
+        const coffer_mscan_sequence *sequence = coffer_mscan_sequence_at(scan, i);
+        PyObject *text =
+            sequence->source ? core_text(sequence->source, sequence->source_len) : Py_NewRef(Py_None);
+        PyObject *item = Py_BuildValue("(KKKN)", (unsigned long long)sequence->sequence_id,
+                                       (unsigned long long)sequence->num_tokens,
+                                       (unsigned long long)sequence->first_token, text);
+        if (!item || PyList_Append(list, item) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+/* ---- Statistics ---- */
+
+/* Columns of a table, one array of 8-byte numbers after the other: the caller knows their types. */
+enum { STATS_COLUMNS = 14 };
+
+static void put_group(double *columns, size_t rows, size_t row, const coffer_mscan_group *group)
+{
+    uint64_t whole[2] = { group->key, group->count };
+    memcpy(&columns[row], &whole[0], sizeof whole[0]);
+    memcpy(&columns[rows + row], &whole[1], sizeof whole[1]);
+    for (size_t metric = 0; metric < 2; metric++) {
+        const coffer_mscan_column *column = &group->column[metric];
+        const double values[6] = { coffer_mscan_mean(group, (coffer_mscan_metric)metric),
+                                   coffer_mscan_stddev(group, (coffer_mscan_metric)metric),
+                                   column->min,
+                                   column->max,
+                                   (double)column->zeros,
+                                   (double)column->saturated };
+        for (size_t i = 0; i < 6; i++)
+            columns[(2 + metric * 6 + i) * rows + row] = values[i];
+    }
+}
+
+/* stats(by, param_glob or None, token_begin, token_end, sequence or -1, threads, progress): (rows, bytes):
+ * key and count as uint64, then for activation and grad_norm mean, std, min, max, zeros, saturated as
+ * float64, of raw integers. */
+static PyObject *scan_stats(PyObject *object, PyObject *args)
+{
+    const coffer_mscan *scan = open_scan(object);
+    coffer_mscan_stats_opts opts = COFFER_MSCAN_STATS_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_mscan_stats *stats = NULL;
+    coffer_status status;
+    core_progress progress;
+    PyObject *callable;
+    int by;
+    unsigned long long begin, end;
+    Py_ssize_t sequence;
+    if (!scan || !PyArg_ParseTuple(args, "izKKnIO", &by, &opts.param_glob, &begin, &end, &sequence,
+                                   &opts.threads, &callable))
+        return NULL;
+    opts.by = (coffer_mscan_by)by;
+    opts.token_begin = begin;
+    opts.token_end = end;
+    opts.sequence = sequence < 0 ? COFFER_INDEX_NONE : (size_t)sequence;
+    opts.progress = core_progress_init(&progress, callable);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_stats_new(&stats, scan, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
+    size_t rows = coffer_mscan_stats_count(stats);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * STATS_COLUMNS * sizeof(double)));
+    double *columns = bytes ? PyMem_Malloc(rows * STATS_COLUMNS * sizeof(double) + 1) : NULL;
+    if (columns) {
+        for (size_t i = 0; i < rows; i++)
+            put_group(columns, rows, i, coffer_mscan_stats_at(stats, i));
+        memcpy(PyBytes_AsString(bytes), columns, rows * STATS_COLUMNS * sizeof(double));
+    }
+    PyMem_Free(columns);
+    coffer_mscan_stats_free(stats);
+    if (!columns) {
+        Py_XDECREF(bytes);
+        return PyErr_NoMemory();
+    }
+    return Py_BuildValue("(nN)", (Py_ssize_t)rows, bytes);
+}
+
+/* scores(by, scope, param_glob, token_begin, token_end, sequence or -1, threads): (rows, bytes): key and
+ * count as uint64, then z_activation, z_grad_norm, sps, integral_sps. */
+static PyObject *scan_scores(PyObject *object, PyObject *args)
+{
+    enum { COLUMNS = 6 };
+    const coffer_mscan *scan = open_scan(object);
+    coffer_mscan_stats_opts opts = COFFER_MSCAN_STATS_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_mscan_scores *scores = NULL;
+    coffer_status status;
+    int by, scope;
+    unsigned long long begin, end;
+    Py_ssize_t sequence;
+    if (!scan || !PyArg_ParseTuple(args, "iizKKnI", &by, &scope, &opts.param_glob, &begin, &end, &sequence,
+                                   &opts.threads))
+        return NULL;
+    opts.by = (coffer_mscan_by)by;
+    opts.scope = (coffer_mscan_scope)scope;
+    opts.token_begin = begin;
+    opts.token_end = end;
+    opts.sequence = sequence < 0 ? COFFER_INDEX_NONE : (size_t)sequence;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_scores_new(&scores, scan, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
+    size_t rows = coffer_mscan_scores_count(scores);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * COLUMNS * sizeof(double)));
+    for (size_t i = 0; bytes && i < rows; i++) {
+        const coffer_mscan_score *score = coffer_mscan_scores_at(scores, i);
+        const double reals[4] = { score->z_activation, score->z_grad_norm, score->sps, score->integral_sps };
+        char *out = PyBytes_AsString(bytes);
+        memcpy(out + 8 * i, &score->key, 8);
+        memcpy(out + 8 * (rows + i), &score->count, 8);
+        for (size_t k = 0; k < 4; k++)
+            memcpy(out + 8 * ((2 + k) * rows + i), &reals[k], 8);
+    }
+    coffer_mscan_scores_free(scores);
+    return bytes ? Py_BuildValue("(nN)", (Py_ssize_t)rows, bytes) : NULL;
+}
+
+/* grid(rows, metric, width, height, token_begin, token_end, row_begin, row_end, param_glob, progress):
+ * (height, width, token_begin, token_end, row_begin, row_end, means as float64) */
+static PyObject *scan_grid(PyObject *object, PyObject *args)
+{
+    const coffer_mscan *scan = open_scan(object);
+    coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_mscan_grid *grid = NULL;
+    coffer_status status;
+    core_progress progress;
+    PyObject *callable;
+    int rows, metric;
+    unsigned long long tokens[2], row_range[2];
+    if (!scan || !PyArg_ParseTuple(args, "iiIIKKKKzO", &rows, &metric, &opts.width, &opts.height, &tokens[0],
+                                   &tokens[1], &row_range[0], &row_range[1], &opts.param_glob, &callable))
+        return NULL;
+    opts.rows = (coffer_mscan_rows)rows;
+    opts.metric = (coffer_mscan_metric)metric;
+    opts.token_begin = tokens[0];
+    opts.token_end = tokens[1];
+    opts.row_begin = row_range[0];
+    opts.row_end = row_range[1];
+    opts.progress = core_progress_init(&progress, callable);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_grid_new(&grid, scan, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
+    PyObject *result =
+        Py_BuildValue("(IIKKKKy#)", grid->height, grid->width, (unsigned long long)grid->token_begin,
+                      (unsigned long long)grid->token_end, (unsigned long long)grid->row_begin,
+                      (unsigned long long)grid->row_end, (const char *)grid->mean,
+                      (Py_ssize_t)((size_t)grid->width * grid->height * sizeof(double)));
+    coffer_mscan_grid_free(grid);
+    return result;
+}
+
+static PyObject *scan_model_name(PyObject *object, void *unused)
+{
+    const coffer_mscan *scan = open_scan(object);
+    (void)unused;
+    if (!scan)
+        return NULL;
+    const char *name = coffer_mscan_model_name(scan);
+    return core_text(name, strlen(name));
+}
+
+static PyObject *scan_tokens(PyObject *object, void *unused)
+{
+    const coffer_mscan *scan = open_scan(object);
+    (void)unused;
+    return scan ? PyLong_FromUnsignedLongLong(coffer_mscan_total_tokens(scan)) : NULL;
+}
+
+static PyObject *scan_closed(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((scan_object *)object)->closed);
+}
+
+static Py_ssize_t scan_length(PyObject *object)
+{
+    const coffer_mscan *scan = open_scan(object);
+    return scan ? (Py_ssize_t)coffer_mscan_record_count(scan) : -1;
+}
+
+static PyMethodDef scan_methods[] = {
+    { "close", scan_close, METH_NOARGS, NULL },
+    { "records", scan_records, METH_VARARGS, NULL },
+    { "scale", scan_scale, METH_VARARGS, NULL },
+    { "scope", scan_scope, METH_VARARGS, NULL },
+    { "metadata", scan_metadata, METH_NOARGS, NULL },
+    { "params", scan_params, METH_NOARGS, NULL },
+    { "sequences", scan_sequences, METH_NOARGS, NULL },
+    { "stats", scan_stats, METH_VARARGS, NULL },
+    { "scores", scan_scores, METH_VARARGS, NULL },
+    { "grid", scan_grid, METH_VARARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef scan_members[] = {
+    { "model_name", scan_model_name, NULL, NULL, NULL },
+    { "tokens", scan_tokens, NULL, NULL, NULL },
+    { "closed", scan_closed, NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot scan_slots[] = {
+    { Py_tp_init, scan_init },      { Py_tp_dealloc, scan_dealloc }, { Py_tp_methods, scan_methods },
+    { Py_tp_getset, scan_members }, { Py_sq_length, scan_length },   { 0, NULL },
+};
+
+static PyType_Spec scan_spec = {
+    .name = "coffer._core.Mscan",
+    .basicsize = sizeof(scan_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = scan_slots,
+};
+
+/* ---- Writing ---- */
+
+typedef struct writer_object {
+    PyObject_HEAD coffer_mscan_writer *writer;
+    PyObject *path;
+} writer_object;
+
+/* MscanWriter(path, append, overwrite, model_name, block_size, activation scale or None, grad_norm scale or
+ * None, extra JSON or None); a scale is (scale, offset). */
+static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    writer_object *self = (writer_object *)object;
+    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
+    coffer_mscan_quantization scales[2] = { COFFER_MSCAN_QUANTIZATION_INIT, COFFER_MSCAN_QUANTIZATION_INIT };
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    PyObject *path, *given[2];
+    int append, overwrite;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "OppzIOOz", &path, &append, &overwrite, &opts.model_name, &opts.block_size,
+                          &given[0], &given[1], &opts.extra_json) ||
+        self->writer)
+        return -1;
+    for (int i = 0; i < 2; i++)
+        if (given[i] != Py_None && !PyArg_ParseTuple(given[i], "dd", &scales[i].scale, &scales[i].offset))
+            return -1;
+    PyObject *bytes = core_path(path);
+    if (!bytes)
+        return -1;
+    self->path = PyUnicode_DecodeFSDefault(PyBytes_AsString(bytes));
+    opts.overwrite = overwrite;
+    opts.activation = given[0] == Py_None ? NULL : &scales[0];
+    opts.grad_norm = given[1] == Py_None ? NULL : &scales[1];
+    Py_BEGIN_ALLOW_THREADS
+    status = append ? coffer_mscan_writer_append_to(&self->writer, PyBytes_AsString(bytes), NULL, &err)
+                    : coffer_mscan_writer_create(&self->writer, PyBytes_AsString(bytes), &opts, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(bytes);
+    if (status)
+        core_raise(core_state_of(object), &err, self->path);
+    return status ? -1 : 0;
+}
+
+static void writer_dealloc(PyObject *object)
+{
+    writer_object *self = (writer_object *)object;
+    if (self->writer)
+        coffer_mscan_writer_discard(self->writer);
+    Py_XDECREF(self->path);
+    core_free_object(object);
+}
+
+static coffer_mscan_writer *open_writer(PyObject *object)
+{
+    coffer_mscan_writer *writer = ((writer_object *)object)->writer;
+    if (!writer)
+        PyErr_SetString(PyExc_ValueError, "the writer is closed");
+    return writer;
+}
+
+static PyObject *written(PyObject *object, coffer_status status, const coffer_error *err)
+{
+    if (status)
+        return core_raise(core_state_of(object), err, ((writer_object *)object)->path);
+    Py_RETURN_NONE;
+}
+
+static PyObject *writer_add_param(PyObject *object, PyObject *args)
+{
+    coffer_mscan_writer *writer = open_writer(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    const char *name;
+    uint16_t id = 0;
+    if (!writer || !PyArg_ParseTuple(args, "s", &name))
+        return NULL;
+    if (coffer_mscan_writer_add_param(&id, writer, name, &err))
+        return written(object, err.status, &err);
+    return PyLong_FromLong(id);
+}
+
+static PyObject *writer_begin_sequence(PyObject *object, PyObject *args)
+{
+    coffer_mscan_writer *writer = open_writer(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    const char *source;
+    Py_ssize_t len = 0;
+    if (!writer || !PyArg_ParseTuple(args, "z#", &source, &len))
+        return NULL;
+    return written(object, coffer_mscan_writer_begin_sequence_len(writer, source, (size_t)len, &err), &err);
+}
+
+/* put_records(bytes): packed records of 12 bytes, little-endian. */
+static PyObject *writer_put_records(PyObject *object, PyObject *args)
+{
+    coffer_mscan_writer *writer = open_writer(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status = COFFER_OK;
+    Py_buffer bytes;
+    if (!writer || !PyArg_ParseTuple(args, "y*", &bytes))
+        return NULL;
+    size_t count = (size_t)bytes.len / sizeof(coffer_mscan_record);
+    coffer_mscan_record *records = PyMem_Malloc((size_t)bytes.len + 1);
+    if (records)
+        memcpy(records, bytes.buf, (size_t)bytes.len);
+    PyBuffer_Release(&bytes);
+    if (!records)
+        return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_writer_put_records(writer, records, count, &err);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(records);
+    return written(object, status, &err);
+}
+
+static PyObject *writer_end_sequence(PyObject *object, PyObject *args)
+{
+    coffer_mscan_writer *writer = open_writer(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    unsigned long long tokens;
+    if (!writer || !PyArg_ParseTuple(args, "K", &tokens))
+        return NULL;
+    return written(object, coffer_mscan_writer_end_sequence(writer, tokens, &err), &err);
+}
+
+static PyObject *writer_commit(PyObject *object, PyObject *unused)
+{
+    writer_object *self = (writer_object *)object;
+    coffer_mscan_writer *writer = open_writer(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    (void)unused;
+    if (!writer)
+        return NULL;
+    self->writer = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mscan_writer_commit(writer, &err);
+    Py_END_ALLOW_THREADS
+    return written(object, status, &err);
+}
+
+static PyObject *writer_discard(PyObject *object, PyObject *unused)
+{
+    writer_object *self = (writer_object *)object;
+    (void)unused;
+    if (self->writer)
+        coffer_mscan_writer_discard(self->writer);
+    self->writer = NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef writer_methods[] = {
+    { "add_param", writer_add_param, METH_VARARGS, NULL },
+    { "begin_sequence", writer_begin_sequence, METH_VARARGS, NULL },
+    { "put_records", writer_put_records, METH_VARARGS, NULL },
+    { "end_sequence", writer_end_sequence, METH_VARARGS, NULL },
+    { "commit", writer_commit, METH_NOARGS, NULL },
+    { "discard", writer_discard, METH_NOARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyType_Slot writer_slots[] = {
+    { Py_tp_init, writer_init },
+    { Py_tp_dealloc, writer_dealloc },
+    { Py_tp_methods, writer_methods },
+    { 0, NULL },
+};
+
+static PyType_Spec writer_spec = {
+    .name = "coffer._core.MscanWriter",
+    .basicsize = sizeof(writer_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = writer_slots,
+};
+
+int core_add_mscan(PyObject *module)
+{
+    if (core_add_type(module, &scan_spec) || core_add_type(module, &writer_spec))
+        return -1;
+    return 0;
+}

@@ -1,0 +1,453 @@
+/* Pycauset: a matrix: tiles, metadata, statistics, history. PycausetWriter writes one; pycauset_edit changes
+ * metadata in one commit. */
+#include "core.h"
+
+#include <string.h>
+
+typedef struct matrix_object {
+    PyObject_HEAD coffer_pycauset *matrix;
+    PyObject *source;
+    bool closed;
+} matrix_object;
+
+static PyObject *path_of(PyObject *object)
+{
+    return ((core_source *)((matrix_object *)object)->source)->path;
+}
+
+static PyObject *fail(PyObject *object, const coffer_error *err)
+{
+    return core_raise(core_state_of(object), err, path_of(object));
+}
+
+/* Pycauset(source, generation) */
+static int matrix_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    matrix_object *self = (matrix_object *)object;
+    core_state *state = core_state_of(object);
+    coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    PyObject *input;
+    unsigned long long generation;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "OK", &input, &generation) || self->matrix)
+        return -1;
+    core_source *source = core_as_source(state, input);
+    if (!source)
+        return -1;
+    self->source = Py_NewRef(input);
+    opts.generation = generation;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_open(&self->matrix, source->source, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        fail(object, &err);
+    return status ? -1 : 0;
+}
+
+static void matrix_dealloc(PyObject *object)
+{
+    matrix_object *self = (matrix_object *)object;
+    if (self->matrix)
+        coffer_pycauset_close(self->matrix);
+    Py_XDECREF(self->source);
+    core_free_object(object);
+}
+
+static const coffer_pycauset *open_matrix(PyObject *object)
+{
+    matrix_object *self = (matrix_object *)object;
+    if (!self->matrix || self->closed) {
+        core_raise_closed();
+        return NULL;
+    }
+    return self->matrix;
+}
+
+static PyObject *matrix_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    ((matrix_object *)object)->closed = true;
+    Py_RETURN_NONE;
+}
+
+/* {"rows", "cols", "type", "dtype", "value_dtype", ...} */
+static PyObject *matrix_info(PyObject *object, PyObject *unused)
+{
+    const coffer_pycauset *matrix = open_matrix(object);
+    (void)unused;
+    if (!matrix)
+        return NULL;
+    const coffer_pycauset_info *info = coffer_pycauset_get_info(matrix);
+    const char *stored = info->dtype == COFFER_DTYPE_NONE ? NULL : coffer_dtype_name(info->dtype);
+    return Py_BuildValue(
+        "{s:K,s:K,s:s,s:z,s:s,s:O,s:O,s:O,s:d,s:d,s:K}", "rows", (unsigned long long)info->rows, "cols",
+        (unsigned long long)info->cols, "type", coffer_pycauset_type_name(info->type), "dtype", stored,
+        "value_dtype", coffer_dtype_name(info->value_dtype), "has_diagonal",
+        info->has_diagonal ? Py_True : Py_False, "transposed", info->transposed ? Py_True : Py_False,
+        "conjugated", info->conjugated ? Py_True : Py_False, "scalar_real", info->scalar_real, "scalar_imag",
+        info->scalar_imag, "generation", (unsigned long long)info->generation);
+}
+
+/* view(): (view, dtype, rows, cols, row stride, col stride) of a dense matrix whose values need no change;
+ * None otherwise. */
+static PyObject *matrix_view(PyObject *object, PyObject *unused)
+{
+    const coffer_pycauset *matrix = open_matrix(object);
+    coffer_pycauset_view view = COFFER_PYCAUSET_VIEW_INIT;
+    (void)unused;
+    if (!matrix)
+        return NULL;
+    const coffer_pycauset_info *info = coffer_pycauset_get_info(matrix);
+    bool plain = info->scalar_real == 1 && info->scalar_imag == 0 && !info->conjugated;
+    if (!plain || info->dtype != info->value_dtype || coffer_pycauset_get_view(&view, matrix, NULL))
+        Py_RETURN_NONE;
+    size_t size = (size_t)info->payload_needed;
+    PyObject *bytes = core_view(core_state_of(object), object, view.data, size);
+    return bytes ? Py_BuildValue("(NsKKLL)", bytes, coffer_dtype_name(view.dtype),
+                                 (unsigned long long)view.rows, (unsigned long long)view.cols,
+                                 (long long)view.row_stride, (long long)view.col_stride)
+                 : NULL;
+}
+
+/* read(out, type, row, rows, col, cols): the values of a tile. */
+static PyObject *matrix_read(PyObject *object, PyObject *args)
+{
+    const coffer_pycauset *matrix = open_matrix(object);
+    coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    Py_buffer out;
+    PyObject *target;
+    const char *name;
+    unsigned long long row, rows, col, cols;
+    if (!matrix || !PyArg_ParseTuple(args, "OsKKKK", &target, &name, &row, &rows, &col, &cols))
+        return NULL;
+    coffer_dtype dtype = core_dtype(name);
+    size_t size = coffer_dtype_size(dtype);
+    if (dtype == COFFER_DTYPE_NONE)
+        return NULL;
+    if (size == 0 || (cols && rows > SIZE_MAX / size / cols)) {
+        PyErr_Format(PyExc_ValueError, "%llu x %llu values of type %s do not fit into memory", rows, cols,
+                     name);
+        return NULL;
+    }
+    if (core_writable(&out, target, rows * cols * size))
+        return NULL;
+    tile.row = row;
+    tile.rows = rows;
+    tile.col = col;
+    tile.cols = cols;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_read_tile(out.buf, 0, matrix, &tile, dtype, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&out);
+    if (status)
+        return fail(object, &err);
+    Py_RETURN_NONE;
+}
+
+/* ---- Metadata ---- */
+
+static PyObject *from_value(const coffer_pycauset_value *value);
+
+static PyObject *from_children(const coffer_pycauset_value *value, bool map)
+{
+    PyObject *out = map ? PyDict_New() : PyList_New(0);
+    for (size_t i = 0; out && i < coffer_pycauset_value_count(value); i++) {
+        PyObject *item = from_value(coffer_pycauset_value_at(value, i));
+        size_t len = 0;
+        const char *name = map ? coffer_pycauset_value_key_at(value, i, &len) : NULL;
+        PyObject *key = item && map ? core_text(name, len) : NULL;
+        bool good =
+            item && (map ? key && PyDict_SetItem(out, key, item) == 0 : PyList_Append(out, item) == 0);
+        Py_XDECREF(key);
+        Py_XDECREF(item);
+        if (!good)
+            Py_CLEAR(out);
+    }
+    return out;
+}
+
+static PyObject *from_value(const coffer_pycauset_value *value)
+{
+    size_t len = 0;
+    const char *text;
+    switch (coffer_pycauset_value_kind(value)) {
+    case COFFER_PYCAUSET_BOOL:
+        return PyBool_FromLong(coffer_pycauset_value_bool(value));
+    case COFFER_PYCAUSET_I64:
+        return PyLong_FromLongLong(coffer_pycauset_value_i64(value));
+    case COFFER_PYCAUSET_U64:
+        return PyLong_FromUnsignedLongLong(coffer_pycauset_value_u64(value));
+    case COFFER_PYCAUSET_F64:
+        return PyFloat_FromDouble(coffer_pycauset_value_f64(value));
+    case COFFER_PYCAUSET_STRING:
+        text = coffer_pycauset_value_text(value, &len);
+        return core_text(text, len);
+    case COFFER_PYCAUSET_BYTES:
+        text = coffer_pycauset_value_text(value, &len);
+        return PyBytes_FromStringAndSize(text, (Py_ssize_t)len);
+    case COFFER_PYCAUSET_ARRAY:
+        return from_children(value, false);
+    case COFFER_PYCAUSET_MAP:
+        return from_children(value, true);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *matrix_metadata(PyObject *object, PyObject *unused)
+{
+    const coffer_pycauset *matrix = open_matrix(object);
+    (void)unused;
+    return matrix ? from_value(coffer_pycauset_metadata(matrix)) : NULL;
+}
+
+/* history(): [(generation, committed, active, date or None, metadata)] */
+static PyObject *matrix_history(PyObject *object, PyObject *unused)
+{
+    const coffer_pycauset *matrix = open_matrix(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_history *history = NULL;
+    coffer_status status;
+    (void)unused;
+    if (!matrix)
+        return NULL;
+    coffer_source *src = ((core_source *)((matrix_object *)object)->source)->source;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_history_open(&history, src, NULL, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < coffer_pycauset_history_count(history); i++) {
+        const coffer_pycauset_generation *row = coffer_pycauset_history_at(history, i);
+        PyObject *metadata = from_value(row->metadata);
+        PyObject *item = metadata ? Py_BuildValue("(KOOzN)", (unsigned long long)row->generation,
+                                                  row->committed ? Py_True : Py_False,
+                                                  row->active ? Py_True : Py_False, row->date, metadata)
+                                  : NULL;
+        if (!item || PyList_Append(list, item) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    coffer_pycauset_history_close(history);
+    return list;
+}
+
+static PyObject *matrix_stats(PyObject *object, PyObject *args)
+{
+    const coffer_pycauset *matrix = open_matrix(object);
+    coffer_pycauset_stats_opts opts = COFFER_PYCAUSET_STATS_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_stats *stats = NULL;
+    coffer_status status;
+    core_progress progress;
+    PyObject *callable;
+    if (!matrix || !PyArg_ParseTuple(args, "IO", &opts.threads, &callable))
+        return NULL;
+    opts.progress = core_progress_init(&progress, callable);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_stats_new(&stats, matrix, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return fail(object, &err);
+    const coffer_pycauset_summary *total = coffer_pycauset_stats_total(stats);
+    PyObject *result = Py_BuildValue(
+        "{s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:d}", "elements", (unsigned long long)total->elements,
+        "nonzero", (unsigned long long)total->nonzero, "nans", (unsigned long long)total->nans, "infinities",
+        (unsigned long long)total->infinities, "density", total->density, "min", total->min, "max",
+        total->max, "mean", total->mean, "std", total->std, "frobenius", total->frobenius);
+    coffer_pycauset_stats_free(stats);
+    return result;
+}
+
+/* downsample(out, rows, cols): means as float64. */
+static PyObject *matrix_downsample(PyObject *object, PyObject *args)
+{
+    const coffer_pycauset *matrix = open_matrix(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    Py_buffer out;
+    PyObject *target;
+    unsigned rows, cols;
+    if (!matrix || !PyArg_ParseTuple(args, "OII", &target, &rows, &cols) ||
+        core_writable(&out, target, (uint64_t)rows * cols * sizeof(double)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_downsample(out.buf, rows, cols, matrix, NULL, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&out);
+    if (status)
+        return fail(object, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *matrix_closed(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((matrix_object *)object)->closed);
+}
+
+static PyMethodDef matrix_methods[] = {
+    { "close", matrix_close, METH_NOARGS, NULL },
+    { "info", matrix_info, METH_NOARGS, NULL },
+    { "view", matrix_view, METH_NOARGS, NULL },
+    { "read", matrix_read, METH_VARARGS, NULL },
+    { "metadata", matrix_metadata, METH_NOARGS, NULL },
+    { "history", matrix_history, METH_NOARGS, NULL },
+    { "stats", matrix_stats, METH_VARARGS, NULL },
+    { "downsample", matrix_downsample, METH_VARARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef matrix_members[] = {
+    { "closed", matrix_closed, NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot matrix_slots[] = {
+    { Py_tp_init, matrix_init },
+    { Py_tp_dealloc, matrix_dealloc },
+    { Py_tp_methods, matrix_methods },
+    { Py_tp_getset, matrix_members },
+    { 0, NULL },
+};
+
+static PyType_Spec matrix_spec = {
+    .name = "coffer._core.Pycauset",
+    .basicsize = sizeof(matrix_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = matrix_slots,
+};
+
+/* ---- Changes ---- */
+
+/* One of ("json", path, text), ("bytes", path, bytes), ("delete", path, None). */
+static bool add_change(core_state *state, coffer_pycauset_changes *changes, PyObject *change)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    const char *kind, *path, *bytes;
+    Py_ssize_t len = 0;
+    coffer_status status;
+    if (!PyArg_ParseTuple(change, "ssz#", &kind, &path, &bytes, &len))
+        return false;
+    if (strcmp(kind, "json") == 0)
+        status = coffer_pycauset_changes_set_json(changes, path, bytes, (size_t)len, &err);
+    else if (strcmp(kind, "bytes") == 0)
+        status = coffer_pycauset_changes_set_bytes(changes, path, bytes, (size_t)len, &err);
+    else
+        status = coffer_pycauset_changes_delete(changes, path, &err);
+    if (status)
+        core_raise(state, &err, NULL);
+    return !status;
+}
+
+static coffer_pycauset_changes *take_changes(core_state *state, PyObject *list)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_changes *changes = NULL;
+    if (coffer_pycauset_changes_new(&changes, &err)) {
+        core_raise(state, &err, NULL);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
+        if (!add_change(state, changes, PyList_GetItem(list, i))) {
+            coffer_pycauset_changes_free(changes);
+            return NULL;
+        }
+    }
+    return changes;
+}
+
+/* pycauset_edit(path, changes): one commit; returns the new generation. */
+static PyObject *edit(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_editor *editor = NULL;
+    coffer_status status;
+    PyObject *path, *list;
+    uint64_t generation = 0;
+    if (!PyArg_ParseTuple(args, "OO!", &path, &PyList_Type, &list))
+        return NULL;
+    PyObject *bytes = core_path(path);
+    coffer_pycauset_changes *changes = bytes ? take_changes(state, list) : NULL;
+    if (changes) {
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_pycauset_editor_open(&editor, PyBytes_AsString(bytes), NULL, &err);
+        if (!status)
+            status = coffer_pycauset_editor_commit(&generation, editor, changes, &err);
+        if (editor)
+            coffer_pycauset_editor_close(editor);
+        Py_END_ALLOW_THREADS
+        coffer_pycauset_changes_free(changes);
+        if (status)
+            core_raise(state, &err, path);
+    }
+    Py_XDECREF(bytes);
+    return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(generation);
+}
+
+/* pycauset_write(path, type number, element type, rows, cols, has_diagonal, values, changes, overwrite): the
+ * whole matrix from memory, row by row as stored. */
+static PyObject *write_matrix(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_pycauset_shape shape = COFFER_PYCAUSET_SHAPE_INIT;
+    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pycauset_writer *writer = NULL;
+    coffer_status status;
+    Py_buffer values;
+    PyObject *path, *list;
+    const char *name;
+    int type, diagonal, overwrite;
+    unsigned long long rows, cols;
+    if (!PyArg_ParseTuple(args, "OisKKpy*O!p", &path, &type, &name, &rows, &cols, &diagonal, &values,
+                          &PyList_Type, &list, &overwrite))
+        return NULL;
+    PyObject *bytes = core_path(path);
+    coffer_pycauset_changes *changes = bytes ? take_changes(state, list) : NULL;
+    shape.dtype = changes ? core_dtype(name) : COFFER_DTYPE_NONE;
+    size_t size = shape.dtype == COFFER_DTYPE_BIT ? 1 : coffer_dtype_size(shape.dtype);
+    if (!PyErr_Occurred() && (cols && rows && (size_t)values.len / size / cols < rows))
+        PyErr_Format(PyExc_ValueError, "%zd bytes are less than %llu x %llu values", values.len, rows, cols);
+    if (!PyErr_Occurred()) {
+        shape.type = (coffer_pycauset_type)type;
+        shape.rows = rows;
+        shape.cols = cols;
+        shape.has_diagonal = diagonal;
+        opts.overwrite = overwrite;
+        opts.checksums = true;
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_pycauset_writer_create(&writer, PyBytes_AsString(bytes), &shape, &opts, &err);
+        if (!status)
+            status = coffer_pycauset_writer_set_metadata(writer, changes, &err);
+        if (!status)
+            status = coffer_pycauset_writer_put_rows(writer, values.buf, rows, &err);
+        if (!status)
+            status = coffer_pycauset_writer_commit(writer, &err);
+        else if (writer)
+            coffer_pycauset_writer_discard(writer);
+        Py_END_ALLOW_THREADS
+        if (status)
+            core_raise(state, &err, path);
+    }
+    coffer_pycauset_changes_free(changes);
+    Py_XDECREF(bytes);
+    PyBuffer_Release(&values);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static PyMethodDef functions[] = {
+    { "pycauset_edit", edit, METH_VARARGS, NULL },
+    { "pycauset_write", write_matrix, METH_VARARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+int core_add_pycauset(PyObject *module)
+{
+    return core_add_type(module, &matrix_spec) ? -1 : PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,479 @@
+/* Tensors: the named tensors of a file of any kind. Mcf: the sections of a model file of our own. */
+#include "core.h"
+
+#include <string.h>
+
+typedef struct tensors_object {
+    PyObject_HEAD coffer_tensors *set;
+    PyObject *source; /* kept alive; NULL when it was opened by path */
+    PyObject *path;   /* str, or NULL */
+    bool closed;
+} tensors_object;
+
+static int tensors_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    tensors_object *self = (tensors_object *)object;
+    core_state *state = core_state_of(object);
+    coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    PyObject *input;
+    int access = 0;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "O|i", &input, &access))
+        return -1;
+    if (self->set) {
+        PyErr_SetString(PyExc_RuntimeError, "a set is opened once");
+        return -1;
+    }
+    opts.access = (coffer_access)access;
+    if (PyUnicode_Check(input)) {
+        PyObject *bytes = core_path(input);
+        if (!bytes)
+            return -1;
+        self->path = Py_NewRef(input);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_tensors_open_path(&self->set, PyBytes_AsString(bytes), &opts, &err);
+        Py_END_ALLOW_THREADS
+        Py_DECREF(bytes);
+    } else {
+        core_source *source = core_as_source(state, input);
+        if (!source)
+            return -1;
+        self->source = Py_NewRef(input);
+        self->path = Py_XNewRef(source->path);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_tensors_open(&self->set, source->source, &opts, &err);
+        Py_END_ALLOW_THREADS
+    }
+    if (status)
+        core_raise(state, &err, self->path);
+    return status ? -1 : 0;
+}
+
+static void tensors_dealloc(PyObject *object)
+{
+    tensors_object *self = (tensors_object *)object;
+    if (self->set)
+        coffer_tensors_close(self->set);
+    Py_XDECREF(self->source);
+    Py_XDECREF(self->path);
+    core_free_object(object);
+}
+
+static coffer_tensors *open_set(PyObject *object)
+{
+    tensors_object *self = (tensors_object *)object;
+    if (!self->set || self->closed) {
+        core_raise_closed();
+        return NULL;
+    }
+    return self->set;
+}
+
+/* Views keep the memory: it is released with the last of them. */
+static PyObject *tensors_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    ((tensors_object *)object)->closed = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *tensors_names(PyObject *object, PyObject *unused)
+{
+    const coffer_tensors *set = open_set(object);
+    PyObject *list = set ? PyList_New((Py_ssize_t)coffer_tensors_count(set)) : NULL;
+    (void)unused;
+    for (size_t i = 0; list && i < coffer_tensors_count(set); i++) {
+        PyObject *name = PyUnicode_FromString(coffer_tensors_at(set, i)->name);
+        if (!name || PyList_SetItem(list, (Py_ssize_t)i, name) != 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* The index of a name. Raises KeyError. */
+static PyObject *tensors_find(PyObject *object, PyObject *name)
+{
+    const coffer_tensors *set = open_set(object);
+    const char *text = set ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    if (!text)
+        return NULL;
+    size_t index = coffer_tensors_find(set, text);
+    if (index == COFFER_INDEX_NONE) {
+        PyErr_SetObject(PyExc_KeyError, name);
+        return NULL;
+    }
+    return PyLong_FromSize_t(index);
+}
+
+static const coffer_tensor *tensor_at(PyObject *object, PyObject *index, size_t *out)
+{
+    const coffer_tensors *set = open_set(object);
+    if (!set)
+        return NULL;
+    *out = PyLong_AsSize_t(index);
+    if (PyErr_Occurred())
+        return NULL;
+    const coffer_tensor *tensor = coffer_tensors_at(set, *out);
+    if (!tensor)
+        PyErr_Format(PyExc_IndexError, "tensor %zu of %zu", *out, coffer_tensors_count(set));
+    return tensor;
+}
+
+/* (name, type, shape, bytes, elements, file, offset or None) */
+static PyObject *tensors_info(PyObject *object, PyObject *index)
+{
+    size_t at = 0;
+    const coffer_tensor *tensor = tensor_at(object, index, &at);
+    PyObject *shape = tensor ? core_shape(tensor->dims, tensor->rank) : NULL;
+    if (!shape)
+        return NULL;
+    PyObject *offset = tensor->offset == COFFER_OFFSET_NONE ? Py_NewRef(Py_None)
+                                                            : PyLong_FromUnsignedLongLong(tensor->offset);
+    return Py_BuildValue("(ssNKKzN)", tensor->name, coffer_tensor_dtype_name(tensor), shape,
+                         (unsigned long long)tensor->size, (unsigned long long)tensor->elements, tensor->file,
+                         offset);
+}
+
+/* The bytes of a payload without a copy, or None. */
+static PyObject *tensors_view(PyObject *object, PyObject *index)
+{
+    size_t at = 0;
+    const coffer_tensor *tensor = tensor_at(object, index, &at);
+    if (!tensor)
+        return NULL;
+    const uint8_t *data = coffer_tensors_view(((tensors_object *)object)->set, at);
+    if (!data)
+        Py_RETURN_NONE;
+    return core_view(core_state_of(object), object, data, (size_t)tensor->size);
+}
+
+static PyObject *finish(PyObject *object, coffer_status status, const coffer_error *err, Py_buffer *buffer)
+{
+    PyBuffer_Release(buffer);
+    if (status)
+        return core_raise(core_state_of(object), err, ((tensors_object *)object)->path);
+    Py_RETURN_NONE;
+}
+
+/* read(index, out, begin): fills out with payload bytes. */
+static PyObject *tensors_read(PyObject *object, PyObject *args)
+{
+    const coffer_tensors *set = open_set(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    Py_buffer buffer;
+    PyObject *out;
+    Py_ssize_t index;
+    unsigned long long begin;
+    if (!set || !PyArg_ParseTuple(args, "nOK", &index, &out, &begin) || core_writable(&buffer, out, 0))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_tensors_read(buffer.buf, set, (size_t)index, begin, (size_t)buffer.len, &err);
+    Py_END_ALLOW_THREADS
+    return finish(object, status, &err, &buffer);
+}
+
+/* read_as(index, out, type, first, count): elements, converted or decoded. */
+static PyObject *tensors_read_as(PyObject *object, PyObject *args)
+{
+    const coffer_tensors *set = open_set(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    Py_buffer buffer;
+    PyObject *out;
+    const char *name;
+    Py_ssize_t index;
+    unsigned long long first, count;
+    if (!set || !PyArg_ParseTuple(args, "nOsKK", &index, &out, &name, &first, &count))
+        return NULL;
+    coffer_dtype dtype = core_dtype(name);
+    size_t size = coffer_dtype_size(dtype);
+    if (dtype == COFFER_DTYPE_NONE)
+        return NULL;
+    if (size == 0 || count > SIZE_MAX / size) {
+        PyErr_Format(PyExc_ValueError, "cannot read %llu elements as %s", count, name);
+        return NULL;
+    }
+    if (core_writable(&buffer, out, count * size))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_tensors_read_as(buffer.buf, dtype, set, (size_t)index, first, count, &err);
+    Py_END_ALLOW_THREADS
+    return finish(object, status, &err, &buffer);
+}
+
+static PyObject *tree(PyObject *object,
+                      coffer_status (*fill)(coffer_node *, const coffer_tensors *, coffer_error *))
+{
+    const coffer_tensors *set = open_set(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    coffer_node *node = set ? core_node_new() : NULL;
+    if (!node)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = fill(node, set, &err);
+    Py_END_ALLOW_THREADS
+    PyObject *result = status ? core_raise(core_state_of(object), &err, ((tensors_object *)object)->path)
+                              : core_from_node(node);
+    coffer_node_free(node);
+    return result;
+}
+
+static PyObject *tensors_metadata(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return tree(object, coffer_tensors_metadata);
+}
+
+static PyObject *tensors_describe(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return tree(object, coffer_tensors_describe);
+}
+
+static PyObject *stats_row(const coffer_tensor_stats *row, const char *name)
+{
+    PyObject *bins = PyList_New(COFFER_TENSOR_HISTOGRAM_BINS);
+    for (int i = 0; bins && i < COFFER_TENSOR_HISTOGRAM_BINS; i++) {
+        PyObject *count = PyLong_FromUnsignedLongLong(row->histogram[i]);
+        if (!count || PyList_SetItem(bins, i, count) != 0)
+            Py_CLEAR(bins);
+    }
+    if (!bins)
+        return NULL;
+    return Py_BuildValue("{s:s,s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:N}", "name", name, "elements",
+                         (unsigned long long)row->elements, "nans", (unsigned long long)row->nans,
+                         "infinities", (unsigned long long)row->infinities, "zeros",
+                         (unsigned long long)row->zeros, "outliers", (unsigned long long)row->outliers, "min",
+                         row->min, "max", row->max, "mean", row->mean, "std", row->std, "histogram", bins);
+}
+
+/* stats(include or None, exclude or None, threads, progress): a dict for each tensor. */
+static PyObject *tensors_stats(PyObject *object, PyObject *args)
+{
+    const coffer_tensors *set = open_set(object);
+    coffer_tensors_stats_opts opts = COFFER_TENSORS_STATS_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_tensors_stats *stats = NULL;
+    coffer_status status;
+    core_progress progress;
+    PyObject *callable;
+    if (!set || !PyArg_ParseTuple(args, "zzIO", &opts.include, &opts.exclude, &opts.threads, &callable))
+        return NULL;
+    opts.progress = core_progress_init(&progress, callable);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_tensors_stats_new(&stats, set, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return core_raise(core_state_of(object), &err, ((tensors_object *)object)->path);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < coffer_tensors_stats_count(stats); i++) {
+        const coffer_tensor_stats *row = coffer_tensors_stats_at(stats, i);
+        PyObject *item = stats_row(row, coffer_tensors_at(set, row->tensor)->name);
+        if (!item || PyList_Append(list, item) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    coffer_tensors_stats_free(stats);
+    return list;
+}
+
+static PyObject *tensors_intact(PyObject *object, PyObject *unused)
+{
+    tensors_object *self = (tensors_object *)object;
+    coffer_error err = COFFER_ERROR_INIT;
+    (void)unused;
+    if (self->set && coffer_tensors_intact(self->set, &err))
+        return core_raise(core_state_of(object), &err, self->path);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tensors_kind(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(coffer_tensors_kind(((tensors_object *)object)->set));
+}
+
+static PyObject *tensors_size(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(coffer_tensors_size(((tensors_object *)object)->set));
+}
+
+static PyObject *tensors_closed(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((tensors_object *)object)->closed);
+}
+
+static Py_ssize_t tensors_length(PyObject *object)
+{
+    const coffer_tensors *set = open_set(object);
+    return set ? (Py_ssize_t)coffer_tensors_count(set) : -1;
+}
+
+static PyMethodDef tensors_methods[] = {
+    { "close", tensors_close, METH_NOARGS, NULL },
+    { "names", tensors_names, METH_NOARGS, NULL },
+    { "find", tensors_find, METH_O, NULL },
+    { "info", tensors_info, METH_O, NULL },
+    { "view", tensors_view, METH_O, NULL },
+    { "read", tensors_read, METH_VARARGS, NULL },
+    { "read_as", tensors_read_as, METH_VARARGS, NULL },
+    { "metadata", tensors_metadata, METH_NOARGS, NULL },
+    { "describe", tensors_describe, METH_NOARGS, NULL },
+    { "stats", tensors_stats, METH_VARARGS, NULL },
+    { "intact", tensors_intact, METH_NOARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef tensors_members[] = {
+    { "kind", tensors_kind, NULL, NULL, NULL },
+    { "size", tensors_size, NULL, NULL, NULL },
+    { "closed", tensors_closed, NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot tensors_slots[] = {
+    { Py_tp_init, tensors_init },      { Py_tp_dealloc, tensors_dealloc }, { Py_tp_methods, tensors_methods },
+    { Py_tp_getset, tensors_members }, { Py_sq_length, tensors_length },   { 0, NULL },
+};
+
+static PyType_Spec tensors_spec = {
+    .name = "coffer._core.Tensors",
+    .basicsize = sizeof(tensors_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = tensors_slots,
+};
+
+/* ---- Model files of our own ---- */
+
+typedef struct mcf_object {
+    PyObject_HEAD coffer_mcf *model;
+    PyObject *source;
+} mcf_object;
+
+static int mcf_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    mcf_object *self = (mcf_object *)object;
+    core_state *state = core_state_of(object);
+    coffer_mcf_open_opts opts = COFFER_MCF_OPEN_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    PyObject *input;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "O", &input) || self->model)
+        return -1;
+    core_source *source = core_as_source(state, input);
+    if (!source)
+        return -1;
+    self->source = Py_NewRef(input);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mcf_open(&self->model, source->source, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        core_raise(state, &err, source->path);
+    return status ? -1 : 0;
+}
+
+static void mcf_dealloc(PyObject *object)
+{
+    mcf_object *self = (mcf_object *)object;
+    if (self->model)
+        coffer_mcf_close(self->model);
+    Py_XDECREF(self->source);
+    core_free_object(object);
+}
+
+/* [(type, name or None, version, offset, size)] */
+static PyObject *mcf_sections(PyObject *object, PyObject *unused)
+{
+    const coffer_mcf *model = ((mcf_object *)object)->model;
+    PyObject *list = PyList_New(0);
+    (void)unused;
+    for (size_t i = 0; list && i < coffer_mcf_section_count(model); i++) {
+        const coffer_mcf_section *section = coffer_mcf_section_at(model, i);
+        PyObject *item =
+            Py_BuildValue("(IzIKK)", section->type, coffer_mcf_section_name(section->type), section->version,
+                          (unsigned long long)section->offset, (unsigned long long)section->size);
+        if (!item || PyList_Append(list, item) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+/* The bytes of a section by type. Raises KeyError when the file does not have it. */
+static PyObject *mcf_read_section(PyObject *object, PyObject *number)
+{
+    mcf_object *self = (mcf_object *)object;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    unsigned long type = PyLong_AsUnsignedLong(number);
+    if (PyErr_Occurred())
+        return NULL;
+    if (type > UINT32_MAX || !coffer_mcf_find_section(self->model, (uint32_t)type)) {
+        PyErr_SetObject(PyExc_KeyError, number);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mcf_read_section(&bytes, &len, self->model, (uint32_t)type, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return core_raise(core_state_of(object), &err, ((core_source *)self->source)->path);
+    PyObject *result = PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)len);
+    coffer_free(bytes);
+    return result;
+}
+
+/* (activations, min_clip, max_clip, snr_db or None, max_error or None) of a tensor by name, or None. */
+static PyObject *mcf_quant(PyObject *object, PyObject *name)
+{
+    const coffer_mcf *model = ((mcf_object *)object)->model;
+    Py_ssize_t len = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &len);
+    if (!text)
+        return NULL;
+    size_t tensor = coffer_mcf_find_tensor(model, text, (size_t)len);
+    const coffer_mcf_quant *quant = tensor == COFFER_INDEX_NONE ? NULL : coffer_mcf_quant_at(model, tensor);
+    if (!quant)
+        Py_RETURN_NONE;
+    const coffer_mcf_quality *quality = coffer_mcf_quality_at(model, tensor);
+    PyObject *snr = quality ? PyFloat_FromDouble((double)quality->snr_db) : Py_NewRef(Py_None);
+    PyObject *error = quality ? PyFloat_FromDouble((double)quality->max_error) : Py_NewRef(Py_None);
+    return Py_BuildValue("(OddNN)", quant->activations ? Py_True : Py_False, (double)quant->min_clip,
+                         (double)quant->max_clip, snr, error);
+}
+
+static PyMethodDef mcf_methods[] = {
+    { "sections", mcf_sections, METH_NOARGS, NULL },
+    { "read_section", mcf_read_section, METH_O, NULL },
+    { "quant", mcf_quant, METH_O, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyType_Slot mcf_slots[] = {
+    { Py_tp_init, mcf_init },
+    { Py_tp_dealloc, mcf_dealloc },
+    { Py_tp_methods, mcf_methods },
+    { 0, NULL },
+};
+
+static PyType_Spec mcf_spec = {
+    .name = "coffer._core.Mcf",
+    .basicsize = sizeof(mcf_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = mcf_slots,
+};
+
+int core_add_tensors(PyObject *module)
+{
+    if (core_add_type(module, &tensors_spec) || core_add_type(module, &mcf_spec))
+        return -1;
+    return 0;
+}

@@ -1,0 +1,487 @@
+/* Functions for files of any kind: describe, check, list, diff, repair, convert, pack, quantize. Their
+ * arguments are positional: the functions of coffer/_verbs.py call them. */
+#include "core.h"
+
+#include <string.h>
+
+/* ---- Files by path ---- */
+
+static coffer_file *open_file(core_state *state, PyObject *path)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_file *file = NULL;
+    coffer_status status;
+    PyObject *bytes = core_path(path);
+    if (!bytes)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_file_open(&file, PyBytes_AsString(bytes), &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(bytes);
+    if (status)
+        core_raise(state, &err, path);
+    return file;
+}
+
+/* An unrecognized file is an error for every verb but check. */
+static coffer_file *open_known(core_state *state, PyObject *path)
+{
+    coffer_file *file = open_file(state, path);
+    const coffer_error *unknown = file ? coffer_file_unknown(file) : NULL;
+    if (!unknown)
+        return file;
+    core_raise(state, unknown, path);
+    coffer_file_close(file);
+    return NULL;
+}
+
+static PyObject *node_result(core_state *state, coffer_status status, const coffer_error *err,
+                             coffer_node *node, PyObject *path)
+{
+    PyObject *result = status ? core_raise(state, err, path) : core_from_node(node);
+    coffer_node_free(node);
+    return result;
+}
+
+static PyObject *describe(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_describe_opts opts = COFFER_DESCRIBE_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *path, *callable;
+    unsigned long long generation;
+    int hash;
+    if (!PyArg_ParseTuple(args, "OKpO", &path, &generation, &hash, &callable))
+        return NULL;
+    coffer_file *file = open_known(state, path);
+    coffer_node *node = file ? core_node_new() : NULL;
+    if (!node) {
+        coffer_file_close(file);
+        return NULL;
+    }
+    opts.generation = generation;
+    opts.hash = hash;
+    opts.progress = core_progress_init(&progress, callable);
+    coffer_node_add_text(node, "format", coffer_file_kind(file));
+    coffer_node_add_text(node, "title", coffer_file_title(file));
+    coffer_node_add_u64(node, "size", coffer_file_size(file), COFFER_UNIT_BYTES);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_file_describe(node, file, &opts, &err);
+    coffer_file_close(file);
+    Py_END_ALLOW_THREADS
+    return node_result(state, status, &err, node, path);
+}
+
+static PyObject *entries(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_list_opts opts = COFFER_LIST_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    PyObject *path;
+    if (!PyArg_ParseTuple(args, "Ozz", &path, &opts.what, &opts.glob))
+        return NULL;
+    coffer_file *file = open_known(state, path);
+    coffer_node *node = file ? core_node_new() : NULL;
+    if (!node) {
+        coffer_file_close(file);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_file_list(node, file, &opts, &err);
+    coffer_file_close(file);
+    Py_END_ALLOW_THREADS
+    return node_result(state, status, &err, node, path);
+}
+
+/* A key of 32 bytes, or None. */
+static bool take_key(const uint8_t **out, PyObject *key)
+{
+    char *bytes = NULL;
+    Py_ssize_t len = 0;
+    *out = NULL;
+    if (key == Py_None)
+        return true;
+    if (PyBytes_AsStringAndSize(key, &bytes, &len) != 0)
+        return false;
+    if (len != COFFER_MLDF_KEY_SIZE) {
+        PyErr_Format(PyExc_ValueError, "a key has %d bytes, not %zd", COFFER_MLDF_KEY_SIZE, len);
+        return false;
+    }
+    *out = (const uint8_t *)bytes;
+    return true;
+}
+
+static PyObject *report_result(core_state *state, coffer_status status, const coffer_error *err,
+                               coffer_report *report, PyObject *path)
+{
+    PyObject *result = status ? core_raise(state, err, path) : core_from_report(report);
+    coffer_report_free(report);
+    return result;
+}
+
+static coffer_report *new_report(void)
+{
+    coffer_report *report = NULL;
+    if (coffer_report_new(&report, 0, NULL))
+        PyErr_NoMemory();
+    return report;
+}
+
+static PyObject *check(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *path, *callable, *key;
+    int full;
+    if (!PyArg_ParseTuple(args, "OpIOO", &path, &full, &opts.threads, &key, &callable) ||
+        !take_key(&opts.key, key))
+        return NULL;
+    coffer_file *file = open_file(state, path);
+    coffer_report *report = file ? new_report() : NULL;
+    if (!report) {
+        coffer_file_close(file);
+        return NULL;
+    }
+    opts.full = full;
+    opts.progress = core_progress_init(&progress, callable);
+    const char *kind = coffer_file_kind(file);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_file_check(report, file, &opts, &err);
+    coffer_file_close(file);
+    Py_END_ALLOW_THREADS
+    PyObject *result = report_result(state, status, &err, report, path);
+    return result ? Py_BuildValue("(zN)", kind, result) : NULL;
+}
+
+static PyObject *diff(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *paths[2], *callable, *key;
+    unsigned long long shown;
+    if (!PyArg_ParseTuple(args, "OOdKIOO", &paths[0], &paths[1], &opts.tolerance, &shown, &opts.threads, &key,
+                          &callable) ||
+        !take_key(&opts.key, key))
+        return NULL;
+    coffer_file *a = open_known(state, paths[0]);
+    coffer_file *b = a ? open_known(state, paths[1]) : NULL;
+    coffer_node *node = b ? core_node_new() : NULL;
+    if (node) {
+        opts.max_shown = shown;
+        opts.progress = core_progress_init(&progress, callable);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_file_diff(node, a, b, &opts, &err);
+        Py_END_ALLOW_THREADS
+    }
+    coffer_file_close(a);
+    coffer_file_close(b);
+    return node ? node_result(state, status, &err, node, paths[0]) : NULL;
+}
+
+/* ---- Repairing and converting ---- */
+
+/* repair(source, out, copy source or None, keep_tail, generation, overwrite, key, progress); out None: in
+ * place. In place the result is (report, report of what is left, path of the kept original). */
+static PyObject *repair(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *in, *out, *copy, *key, *callable;
+    unsigned long long generation;
+    int keep_tail, overwrite;
+    if (!PyArg_ParseTuple(args, "OOOpKpOO", &in, &out, &copy, &keep_tail, &generation, &overwrite, &key,
+                          &callable) ||
+        !take_key(&opts.key, key))
+        return NULL;
+    core_source *source = core_as_source(state, in);
+    core_source *from = source && copy != Py_None ? core_as_source(state, copy) : NULL;
+    if (!source || (copy != Py_None && !from))
+        return NULL;
+    PyObject *path = out == Py_None ? NULL : core_path(out);
+    coffer_report *report = PyErr_Occurred() ? NULL : new_report(), *left = report ? new_report() : NULL;
+    if (!left) {
+        coffer_report_free(report);
+        Py_XDECREF(path);
+        return NULL;
+    }
+    char *original = NULL;
+    opts.keep_tail = keep_tail;
+    opts.to_generation = generation;
+    opts.overwrite = overwrite;
+    opts.copy = from ? from->source : NULL;
+    opts.progress = core_progress_init(&progress, callable);
+    Py_BEGIN_ALLOW_THREADS
+    status = path ? coffer_repair(report, source->source, PyBytes_AsString(path), &opts, &err)
+                  : coffer_repair_in_place(report, left, &original, source->source, &opts, &err);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(path);
+    PyObject *found = report_result(state, status, &err, report, source->path);
+    PyObject *rest = found ? core_from_report(left) : NULL;
+    PyObject *result = rest ? Py_BuildValue("(NNz)", found, rest, original) : NULL;
+    if (!rest)
+        Py_XDECREF(found);
+    coffer_report_free(left);
+    coffer_free(original);
+    return result;
+}
+
+/* settings : a dict of str to str. The texts are borrowed from it. */
+static coffer_setting *take_settings(size_t *count, PyObject *settings)
+{
+    Py_ssize_t at = 0;
+    PyObject *name, *value;
+    *count = 0;
+    coffer_setting *list = PyMem_Calloc((size_t)PyDict_Size(settings) + 1, sizeof *list);
+    if (!list) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    while (PyDict_Next(settings, &at, &name, &value)) {
+        list[*count].name = PyUnicode_AsUTF8AndSize(name, NULL);
+        list[*count].value = PyUnicode_AsUTF8AndSize(value, NULL);
+        if (!list[*count].name || !list[*count].value) {
+            PyMem_Free(list);
+            return NULL;
+        }
+        ++*count;
+    }
+    return list;
+}
+
+/* convert(source, out, from or None, to or None, settings, overwrite, progress) */
+static PyObject *convert(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *in, *out, *settings, *callable;
+    int overwrite;
+    if (!PyArg_ParseTuple(args, "OOzzO!pO", &in, &out, &opts.from, &opts.to, &PyDict_Type, &settings,
+                          &overwrite, &callable))
+        return NULL;
+    core_source *source = core_as_source(state, in);
+    PyObject *path = source ? core_path(out) : NULL;
+    coffer_setting *list = path ? take_settings(&opts.setting_count, settings) : NULL;
+    if (!list) {
+        Py_XDECREF(path);
+        return NULL;
+    }
+    opts.settings = list;
+    opts.overwrite = overwrite;
+    opts.progress = core_progress_init(&progress, callable);
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_convert(source->source, PyBytes_AsString(path), &opts, &err);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(list);
+    Py_DECREF(path);
+    if (status)
+        return core_raise(state, &err, err.subject == COFFER_SUBJECT_OUTPUT ? out : source->path);
+    Py_RETURN_NONE;
+}
+
+/* [(from, to, [(option, value, help)])] */
+static PyObject *conversions(PyObject *module, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+    (void)module;
+    (void)unused;
+    for (size_t i = 0; list && i < coffer_conversion_count(); i++) {
+        const coffer_conversion *row = coffer_conversion_at(i);
+        PyObject *pair = Py_BuildValue("(ss)", coffer_conversion_from(row), coffer_conversion_to(row));
+        if (!pair || PyList_Append(list, pair) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(pair);
+    }
+    return list;
+}
+
+static PyObject *about(PyObject *module, PyObject *unused)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_node *node = NULL;
+    (void)unused;
+    if (coffer_about(&node, &err))
+        return core_raise(core_state_of_module(module), &err, NULL);
+    PyObject *result = core_from_node(node);
+    coffer_node_free(node);
+    return result;
+}
+
+/* ---- Rewriting ---- */
+
+/* compact(path, out or None, overwrite, progress) */
+static PyObject *compact(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_compact_opts opts = COFFER_COMPACT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *in, *out, *callable;
+    int overwrite;
+    if (!PyArg_ParseTuple(args, "OOpO", &in, &out, &overwrite, &callable))
+        return NULL;
+    PyObject *path = core_path(in);
+    PyObject *target = path && out != Py_None ? core_path(out) : NULL;
+    coffer_node *node = PyErr_Occurred() ? NULL : core_node_new();
+    if (!node) {
+        Py_XDECREF(path);
+        Py_XDECREF(target);
+        return NULL;
+    }
+    opts.overwrite = overwrite;
+    opts.progress = core_progress_init(&progress, callable);
+    Py_BEGIN_ALLOW_THREADS
+    status =
+        coffer_compact(node, PyBytes_AsString(path), target ? PyBytes_AsString(target) : NULL, &opts, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
+    Py_XDECREF(target);
+    return node_result(state, status, &err, node,
+                       err.subject == COFFER_SUBJECT_OUTPUT && out != Py_None ? out : in);
+}
+
+/* A list of paths as an array of C strings that `keep`, a new list of bytes, owns. */
+static const char **take_paths(PyObject **keep, PyObject *paths)
+{
+    Py_ssize_t count = PySequence_Size(paths);
+    const char **list = count < 0 ? NULL : PyMem_Calloc((size_t)count + 1, sizeof *list);
+    *keep = list ? PyList_New(0) : NULL;
+    for (Py_ssize_t i = 0; *keep && i < count; i++) {
+        PyObject *item = PySequence_GetItem(paths, i);
+        PyObject *bytes = item ? core_path(item) : NULL;
+        if (!bytes || PyList_Append(*keep, bytes) != 0)
+            Py_CLEAR(*keep);
+        else
+            list[i] = PyBytes_AsString(bytes);
+        Py_XDECREF(bytes);
+        Py_XDECREF(item);
+    }
+    if (*keep)
+        return list;
+    PyMem_Free(list);
+    return NULL;
+}
+
+/* pack_model(inputs, out, cast or None, model name or None, align, overwrite, threads, progress) */
+static PyObject *pack_model(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *inputs, *out, *callable, *keep = NULL;
+    const char *cast;
+    int overwrite;
+    if (!PyArg_ParseTuple(args, "OOzzIpIO", &inputs, &out, &cast, &opts.model_name, &opts.align, &overwrite,
+                          &opts.threads, &callable))
+        return NULL;
+    if (cast && (opts.cast = core_dtype(cast)) == COFFER_DTYPE_NONE)
+        return NULL;
+    PyObject *path = core_path(out);
+    const char **list = path ? take_paths(&keep, inputs) : NULL;
+    if (list) {
+        opts.overwrite = overwrite;
+        opts.progress = core_progress_init(&progress, callable);
+        size_t count = (size_t)PyList_Size(keep);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_mcf_pack(PyBytes_AsString(path), list, count, &opts, &err);
+        Py_END_ALLOW_THREADS
+        if (status)
+            core_raise(state, &err, err.subject == COFFER_SUBJECT_OUTPUT ? out : NULL);
+    }
+    PyMem_Free(list);
+    Py_XDECREF(keep);
+    Py_XDECREF(path);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* quantize(in, out, [(glob or None, type)], method, target_bpw, requantize, overwrite, dry_run, threads,
+ * progress) */
+static coffer_mcf_quantize_rule *take_rules(size_t *count, PyObject *rules)
+{
+    Py_ssize_t size = PySequence_Size(rules);
+    coffer_mcf_quantize_rule *list = size < 0 ? NULL : PyMem_Calloc((size_t)size + 1, sizeof *list);
+    *count = size < 0 ? 0 : (size_t)size;
+    for (Py_ssize_t i = 0; list && i < size; i++) {
+        PyObject *pair = PySequence_GetItem(rules, i); /* the sequence keeps it */
+        const char *type = NULL;
+        coffer_mcf_quantize_rule_init(&list[i], sizeof list[i]);
+        if (!pair || !PyArg_ParseTuple(pair, "zs", &list[i].glob, &type) ||
+            (list[i].dtype = core_dtype(type)) == COFFER_DTYPE_NONE) {
+            PyMem_Free(list);
+            list = NULL;
+        }
+        Py_XDECREF(pair);
+    }
+    return list;
+}
+
+static PyObject *quantize(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *in, *out, *rules, *callable;
+    int method, requantize, overwrite, dry_run;
+    if (!PyArg_ParseTuple(args, "OOOidpppIO", &in, &out, &rules, &method, &opts.target_bpw, &requantize,
+                          &overwrite, &dry_run, &opts.threads, &callable))
+        return NULL;
+    PyObject *from = core_path(in), *to = from ? core_path(out) : NULL;
+    coffer_mcf_quantize_rule *list = to ? take_rules(&opts.rule_count, rules) : NULL;
+    coffer_node *node = list ? core_node_new() : NULL;
+    PyObject *result = NULL;
+    if (node) {
+        opts.rules = list;
+        opts.method = (coffer_quant_method)method;
+        opts.requantize = requantize;
+        opts.overwrite = overwrite;
+        opts.dry_run = dry_run;
+        opts.progress = core_progress_init(&progress, callable);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_mcf_quantize(node, PyBytes_AsString(to), PyBytes_AsString(from), &opts, &err);
+        Py_END_ALLOW_THREADS
+        result = node_result(state, status, &err, node, err.subject == COFFER_SUBJECT_OUTPUT ? out : in);
+    }
+    PyMem_Free(list);
+    Py_XDECREF(from);
+    Py_XDECREF(to);
+    return result;
+}
+
+static PyMethodDef functions[] = {
+    { "describe", describe, METH_VARARGS, NULL },
+    { "entries", entries, METH_VARARGS, NULL },
+    { "check", check, METH_VARARGS, NULL },
+    { "diff", diff, METH_VARARGS, NULL },
+    { "repair", repair, METH_VARARGS, NULL },
+    { "convert", convert, METH_VARARGS, NULL },
+    { "conversions", conversions, METH_NOARGS, NULL },
+    { "compact", compact, METH_VARARGS, NULL },
+    { "pack_model", pack_model, METH_VARARGS, NULL },
+    { "quantize", quantize, METH_VARARGS, NULL },
+    { "about", about, METH_NOARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+int core_add_verbs(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,53 @@
+"""Fixtures: an empty current folder for each test, and small files of every format."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import coffer
+
+ROOT = Path(__file__).resolve().parents[2]
+VECTORS = ROOT / "tests" / "vectors"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder):
+    coffer.mcf.save_file({"embed": np.arange(6, dtype="f4").reshape(2, 3), "scale": np.float64(2)}, "model.mcf",
+                         {"license": "MIT"})
+    return "model.mcf"
+
+
+@pytest.fixture
+def dataset(folder):
+    with coffer.mldf.create("train.mldf") as writer:
+        for i in range(25):
+            writer.add({"text": f"caption {i}", "label": i, "score": i / 4, "vector": np.full(3, i, "f4"),
+                        "extra": {"list": [i]}, "raw": bytes([i])})
+    return "train.mldf"
+
+
+@pytest.fixture
+def scan(folder):
+    records = np.zeros(12, coffer.mscan.RECORD)
+    records["token_idx"] = np.repeat(np.arange(6), 2)
+    records["block_idx"] = np.tile([0, 1], 6)
+    records["activation"] = np.arange(12) * 10
+    records["grad_norm"] = np.arange(12)
+    with coffer.mscan.create("run.mscan", model_name="tiny", block_size=64, activation=(0.5, 1.0)) as writer:
+        assert writer.param("model.layers.0.mlp.up_proj.weight") == 0
+        writer.sequence(records, 6, "six tokens")
+    return "run.mscan"
+
+
+@pytest.fixture
+def matrix(folder):
+    coffer.pycauset.write("links.pycauset", np.arange(12.0).reshape(3, 4), metadata={"properties": {"label": "first"}})
+    return "links.pycauset"

@@ -1,0 +1,165 @@
+import json
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import coffer
+from conftest import VECTORS
+
+
+def test_tensors_are_read_only_views_of_the_file(model):
+    with coffer.open(model) as file:
+        array = file["embed"]
+        assert array.dtype == np.float32 and not array.flags.writeable and not array.flags.owndata
+        np.testing.assert_array_equal(array, [[0, 1, 2], [3, 4, 5]])
+        assert file["scale"] == 2 and file["scale"].shape == ()
+
+
+def test_an_array_outlives_its_file(model):
+    with coffer.open(model) as file:
+        array = file["embed"]
+    assert file.closed and array.sum() == 15
+    with pytest.raises(ValueError, match="closed"):
+        file["embed"]
+    del file
+    assert array.sum() == 15
+
+
+def test_bytes_and_file_objects_give_the_same_arrays(model):
+    data = open(model, "rb").read()
+    with open(model, "rb") as handle:
+        for given in (data, bytearray(data), memoryview(data), handle):
+            np.testing.assert_array_equal(coffer.open(given)["embed"], coffer.open(model)["embed"])
+
+
+def test_every_vector_of_quantized_tensors_decodes_bit_for_bit():
+    with coffer.open(VECTORS / "mcf" / "quantised.mcf") as file:
+        for name in file:
+            tensor = file[name]
+            expected = np.fromfile(VECTORS / "mcf" / "quant-expected" / f"{name}.f32", "<f4").reshape(tensor.shape)
+            np.testing.assert_array_equal(tensor.dequantize(), expected)
+            out = np.empty(tensor.shape, np.float32)
+            assert tensor.dequantize(out=out) is out
+            np.testing.assert_array_equal(out, expected)
+            if tensor.ndim == 2:
+                np.testing.assert_array_equal(tensor.rows(0, 1), expected[:1])
+                np.testing.assert_array_equal(tensor[-1], expected[-1])
+            assert tensor.raw.nbytes == tensor.nbytes
+
+
+def test_an_output_of_the_wrong_shape_or_type_is_refused():
+    with coffer.open(VECTORS / "mcf" / "quantised.mcf") as file:
+        tensor = file["k4.4x512"]
+        for out in (np.empty((512, 4), np.float32), np.empty((4, 512)), np.empty((512, 4), np.float32).T):
+            with pytest.raises(ValueError):
+                tensor.dequantize(out=out)
+
+
+def test_a_model_is_a_mapping(model):
+    with coffer.open(model) as file:
+        assert list(file) == ["embed", "scale"] and len(file) == 2
+        assert "embed" in file and "nothing" not in file and 3 not in file
+        with pytest.raises(KeyError):
+            file["nothing"]
+        assert file.metadata["license"] == "MIT"
+        assert file.tensor_info("embed")["shape"] == (2, 3)
+        assert "<Model" in repr(file) and "<table>" in file._repr_html_()
+
+
+def test_sections_are_parsed(folder):
+    with coffer.open(VECTORS / "mcf" / "plain.mcf") as file:
+        assert file.sections["TensorIndex"] > 0
+        with pytest.raises(KeyError):
+            file.section("nothing.json")
+
+
+def test_handles_pickle_by_path_and_notice_a_change(model):
+    file = coffer.open(model)
+    again = pickle.loads(pickle.dumps(file))
+    np.testing.assert_array_equal(again["embed"], file["embed"])
+    stored = pickle.dumps(file)
+    coffer.mcf.save_file({"embed": np.zeros(100)}, model, overwrite=True)
+    with pytest.raises(coffer.ChangedError):
+        pickle.loads(stored)
+    with pytest.raises(TypeError):
+        pickle.dumps(coffer.open(open(model, "rb").read()))
+
+
+@pytest.mark.parametrize("extension", ["mcf", "safetensors"])
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"])
+def test_save_and_load_keep_every_type(extension, dtype):
+    values = np.arange(12).reshape(3, 4).astype(dtype)
+    if (extension, dtype) == ("mcf", "bool"):
+        with pytest.raises(TypeError, match="no type for bool"):
+            coffer.mcf.save_file({"x": values}, "m.mcf")
+        assert not os.listdir(".")
+        return
+    coffer.mcf.save_file({"x": values, "empty": values[:0]}, f"m.{extension}")
+    loaded = coffer.mcf.load_file(f"m.{extension}")
+    assert loaded["x"].dtype == values.dtype and loaded["empty"].shape == (0, 4)
+    np.testing.assert_array_equal(loaded["x"], values)
+    assert coffer.check(f"m.{extension}", full=True).ok
+
+
+def test_save_file_never_overwrites_unasked(model):
+    before = open(model, "rb").read()
+    with pytest.raises(FileExistsError):
+        coffer.mcf.save_file({"x": np.zeros(3)}, model)
+    assert open(model, "rb").read() == before
+
+
+def test_a_tensor_that_is_not_contiguous_or_big_endian_is_stored_as_it_looks():
+    values = np.arange(12.0).reshape(3, 4)
+    coffer.mcf.save_file({"t": values.T, "s": values[:, ::2], "b": values.astype(">f8")}, "m.mcf")
+    with coffer.open("m.mcf") as file:
+        np.testing.assert_array_equal(file["t"], values.T)
+        np.testing.assert_array_equal(file["s"], values[:, ::2])
+        np.testing.assert_array_equal(file["b"], values)
+
+
+def test_safe_open_has_the_interface_of_safetensors(model):
+    with coffer.mcf.safe_open(model, framework="np", device="cpu") as file:
+        assert file.keys() == ["embed", "scale"]
+        np.testing.assert_array_equal(file.get_slice("embed")[:, 1:], [[1, 2], [4, 5]])
+        assert file.get_tensor("embed").shape == (2, 3)
+
+
+def test_quantize_reports_the_error_of_each_tensor():
+    weights = np.random.default_rng(1).standard_normal((8, 512)).astype("f4")
+    coffer.mcf.save_file({"a": weights, "b": weights}, "big.mcf")
+    report = coffer.mcf.quantize("big.mcf", "small.mcf", {"*": "k4", "b": "q8"})
+    rows = {row["name"]: row for row in report["tensors"]}
+    assert rows["a"]["type"] == "k4" and rows["b"]["type"] == "q8" and rows["b"]["snr_db"] > rows["a"]["snr_db"] > 10
+    with coffer.open("small.mcf") as file:
+        assert file["a"].quant_type == "k4" and file.quality("a")["snr_db"] == pytest.approx(rows["a"]["snr_db"])
+        assert np.abs(np.asarray(file["b"]) - weights).max() < 0.05
+
+
+def test_pack_keeps_the_config(folder):
+    (folder / "hf").mkdir()
+    coffer.mcf.save_file({"w": np.ones((2, 2), "f4")}, "hf/model.safetensors")
+    (folder / "hf" / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    coffer.mcf.pack("hf", "packed.mcf")
+    with coffer.open("packed.mcf") as file:
+        assert file.config == {"model_type": "llama"} and list(file) == ["w"]
+    with coffer.open("hf") as file:
+        assert list(file) == ["w"]
+
+
+def test_threads_may_read_one_model(model):
+    file, errors = coffer.open(model), []
+
+    def work():
+        for _ in range(300):
+            if file["embed"].sum() != 15:
+                errors.append("wrong")
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors

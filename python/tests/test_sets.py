@@ -1,0 +1,122 @@
+import multiprocessing
+import pickle
+
+import numpy as np
+import pytest
+
+import coffer
+
+
+def test_samples_fields_and_slices(dataset):
+    with coffer.open(dataset) as data:
+        assert len(data) == 25 and data.fields == ("text", "label", "score", "vector", "extra", "raw")
+        sample = data[3]
+        assert sample["text"] == "caption 3" and sample["label"] == 3 and sample["score"] == 0.75
+        np.testing.assert_array_equal(sample["vector"], np.full(3, 3, "f4"))
+        assert sample["extra"] == {"list": [3]} and sample["raw"] == b"\x03"
+        assert data[-1, "label"] == 24 and data[np.int64(2), "label"] == 2
+        assert [row["label"] for row in data[20:]] == [20, 21, 22, 23, 24]
+        np.testing.assert_array_equal(data[::-5, "label"], [24, 19, 14, 9, 4])
+        np.testing.assert_array_equal(data[[1, -1], "label"], [1, 24])
+        np.testing.assert_array_equal(data[data.column("label") > 22, "label"], [23, 24])
+        assert sum(1 for _ in data) == 25
+
+
+def test_wrong_places_are_IndexErrors_and_KeyErrors(dataset):
+    with coffer.open(dataset) as data:
+        for index in (25, -26, 1 << 70):
+            with pytest.raises(IndexError):
+                data[index]
+        with pytest.raises(KeyError):
+            data[0, "nothing"]
+        with pytest.raises(KeyError):
+            data.column("nothing")
+        with pytest.raises(IndexError):
+            data[[25], "label"]
+        with pytest.raises(TypeError):
+            data["label"]
+    with pytest.raises(ValueError, match="closed"):
+        data[0]
+
+
+def test_columns_and_batches_are_arrays(dataset):
+    with coffer.open(dataset) as data:
+        np.testing.assert_array_equal(data.column("label"), np.arange(25))
+        np.testing.assert_array_equal(data.column("score", 2, 4), [0.5, 0.75])
+        batch = data.batch([3, 3, 0])
+        np.testing.assert_array_equal(batch["label"], [3, 3, 0])
+        assert batch["vector"].shape == (3, 3) and batch["text"] == ["caption 3", "caption 3", "caption 0"]
+        assert data.batch([])["label"].shape == (0,)
+        assert list(data.to_pandas(["label", "score"]).columns) == ["label", "score"]
+
+
+def test_values_of_the_wrong_kind_are_refused_and_nothing_is_written(folder):
+    with pytest.raises(TypeError, match="label"):
+        with coffer.mldf.create("x.mldf", {"label": "int", "text": "text"}) as writer:
+            writer.add({"label": [], "text": "x"})
+    with pytest.raises(KeyError, match="color"):
+        with coffer.mldf.create("x.mldf", {"label": "int"}) as writer:
+            writer.add({"color": 3})
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_is_not_overwritten_unasked(dataset):
+    with pytest.raises(FileExistsError):
+        coffer.mldf.create(dataset)
+    with coffer.mldf.create(dataset, overwrite=True) as writer:
+        writer.add({"label": 1})
+    assert len(coffer.open(dataset)) == 1
+
+
+def test_append_set_delete_and_concat(dataset):
+    with coffer.mldf.append(dataset) as writer:
+        writer.add({"text": "new", "label": 99, "score": 0.0, "vector": np.zeros(3, "f4"), "extra": {}, "raw": b""})
+    coffer.mldf.set_values(dataset, {(0, "label"): 77, (-1, "text"): "newer", (1, "extra"): None})
+    coffer.mldf.delete(dataset, [2, 3])
+    with coffer.open(dataset) as data:
+        assert len(data) == 24 and data[0, "label"] == 77 and data[1, "extra"] is None and data[2, "label"] == 4
+        assert data[-1, "text"] == "newer"
+    coffer.mldf.concat([dataset, dataset], "both.mldf")
+    assert len(coffer.open("both.mldf")) == 48
+    assert not coffer.check("both.mldf", full=True).errors
+
+
+def test_the_order_is_a_permutation_for_any_number_of_ranks(dataset):
+    with coffer.open(dataset) as data:
+        whole = data.order(seed=5, epoch=2)
+        assert sorted(whole) == list(range(25)) and list(whole) != list(range(25))
+        assert list(data.order(seed=5, epoch=2, first=10, count=5)) == list(whole[10:15])
+        for world in (2, 3, 7):
+            parts = np.concatenate([data.order(seed=5, epoch=2, rank=rank, world=world) for rank in range(world)])
+            assert sorted(parts) == list(range(25))
+
+
+def _label(data, index):
+    return data[index, "label"]
+
+
+def test_a_set_works_in_forked_and_spawned_processes(dataset):
+    data = coffer.open(dataset)
+    assert pickle.loads(pickle.dumps(data))[4, "label"] == 4
+    for method in ("fork", "spawn"):
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            assert pool.starmap(_label, [(data, i) for i in range(5)]) == [0, 1, 2, 3, 4]
+
+
+def test_pictures_are_decoded_and_scaled(folder):
+    from coffer._html import _png
+    import base64
+
+    pixels = np.zeros((8, 6, 3), np.uint8)
+    pixels[2:4, 1:3] = (200, 100, 50)
+    png = base64.b64decode(_png(pixels).split(",")[1])
+    with coffer.mldf.create("p.mldf") as writer:
+        writer.add({"image": png})
+    with coffer.open("p.mldf") as data:
+        np.testing.assert_array_equal(data[0, "image"], pixels)
+        assert data.image(0, "image", size=(4, 3)).shape == (4, 3, 3)
+        assert data.image(0, "image", channels=1).shape == (8, 6, 1)
+        assert data.bytes(0, "image") == png
+        assert "<img" in data._repr_html_()
+    with coffer.open("p.mldf", decode=False) as data:
+        assert data[0, "image"] == png

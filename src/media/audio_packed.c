@@ -1,0 +1,213 @@
+/* The headers of MP3, AAC, Ogg and M4A files. */
+#include "base/bytes.h"
+#include "base/fail.h"
+#include "media/audio.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static uint32_t big_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* ---- MP3 and AAC: a row of frames, each with a header of its own ---- */
+
+typedef struct frame {
+    size_t size;
+    uint32_t samples, rate, channels;
+    size_t side; /* MP3: where the frame that describes the file has its name */
+} frame;
+
+static bool read_mp3_frame(frame *out, const uint8_t *at, size_t left)
+{
+    static const uint16_t rates[3] = { 44100, 48000, 32000 };
+    static const uint16_t kbits[2][15] = {
+        { 0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320 },
+        { 0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160 },
+    };
+    if (left < 4 || at[0] != 0xff || (at[1] & 0xe6) != 0xe2) /* layer III only */
+        return false;
+    uint32_t version = at[1] >> 3 & 3, bitrate = at[2] >> 4, rate = at[2] >> 2 & 3;
+    if (version == 1 || bitrate == 0 || bitrate == 15 || rate == 3)
+        return false;
+    bool first = version == 3;
+    out->rate = rates[rate] >> (first ? 0 : version == 2 ? 1 : 2);
+    out->samples = first ? 1152 : 576;
+    out->channels = at[3] >> 6 == 3 ? 1 : 2;
+    out->size = out->samples / 8 * kbits[!first][bitrate] * 1000 / out->rate + (at[2] >> 1 & 1U);
+    out->side = 4U + (first ? (out->channels == 1 ? 17U : 32U) : (out->channels == 1 ? 9U : 17U));
+    return true;
+}
+
+static bool read_aac_frame(frame *out, const uint8_t *at, size_t left)
+{
+    static const uint32_t rates[13] = { 96000, 88200, 64000, 48000, 44100, 32000, 24000,
+                                        22050, 16000, 12000, 11025, 8000,  7350 };
+    if (left < 7 || at[0] != 0xff || (at[1] & 0xf6) != 0xf0 || (at[2] >> 2 & 15) > 12)
+        return false;
+    *out = (frame){ .size = (size_t)(at[3] & 3) << 11 | (size_t)at[4] << 3 | at[5] >> 5,
+                    .samples = 1024U * ((at[6] & 3U) + 1),
+                    .rate = rates[at[2] >> 2 & 15],
+                    .channels = (at[2] & 1U) << 2 | at[3] >> 6 };
+    return out->size >= 7;
+}
+
+typedef bool (*read_frame)(frame *out, const uint8_t *at, size_t left);
+
+/* Samples that the encoder added before and after the sound; the first frame says so. */
+static bool read_mp3_tag(uint64_t *extra, const frame *first, const uint8_t *at, size_t left)
+{
+    *extra = 0;
+    if (left < first->size || first->size < first->side + 8)
+        return false;
+    const uint8_t *tag = at + first->side;
+    if (memcmp(tag, "Xing", 4) != 0 && memcmp(tag, "Info", 4) != 0)
+        return false;
+    uint32_t flags = big_u32(tag + 4);
+    size_t place =
+        8 + (flags & 1 ? 4U : 0) + (flags & 2 ? 4U : 0) + (flags & 4 ? 100U : 0) + (flags & 8 ? 4U : 0);
+    if (first->size - first->side >= place + 24 &&
+        (memcmp(tag + place, "LAME", 4) == 0 || memcmp(tag + place, "Lav", 3) == 0))
+        *extra = ((uint64_t)tag[place + 21] << 4 | tag[place + 22] >> 4) +
+                 ((uint64_t)(tag[place + 22] & 15) << 8 | tag[place + 23]);
+    return true;
+}
+
+/* Two frames in a row tell frames from chance. */
+static bool count_frames(coffer_audio_info *out, const uint8_t *bytes, size_t size, size_t begin,
+                         read_frame read)
+{
+    frame first, next;
+    if (begin >= size || !read(&first, bytes + begin, size - begin) || first.size == 0)
+        return false;
+    if (size - begin > first.size && !read(&next, bytes + begin + first.size, size - begin - first.size))
+        return false;
+    uint64_t samples = 0, extra = 0;
+    size_t at = begin;
+    if (read == read_mp3_frame && read_mp3_tag(&extra, &first, bytes + at, size - at))
+        at += first.size;
+    while (at < size && read(&next, bytes + at, size - at) && next.size && next.size <= size - at) {
+        samples += next.samples;
+        at += next.size;
+    }
+    out->frames = samples > extra ? samples - extra : 0;
+    out->sample_rate = first.rate;
+    out->channels = first.channels;
+    return true;
+}
+
+static size_t skip_id3(const uint8_t *bytes, size_t size)
+{
+    if (size < 10 || memcmp(bytes, "ID3", 3) != 0)
+        return 0;
+    size_t len = (size_t)(bytes[6] & 127) << 21 | (size_t)(bytes[7] & 127) << 14 |
+                 (size_t)(bytes[8] & 127) << 7 | (bytes[9] & 127U);
+    return 10 + len + (bytes[5] & 16 ? 10U : 0);
+}
+
+/* ---- Ogg ---- */
+
+enum { OGG_PAGE = 27 };
+
+/* Opus decodes to one of five rates; libsndfile takes the lowest that is enough for the original. */
+static uint32_t opus_rate(uint32_t original)
+{
+    static const uint32_t rates[] = { 8000, 12000, 16000, 24000 };
+    for (size_t i = 0; original && i < sizeof rates / sizeof *rates; i++)
+        if (original <= rates[i])
+            return rates[i];
+    return 48000;
+}
+
+static bool probe_ogg(coffer_audio_info *out, const uint8_t *bytes, size_t size)
+{
+    if (size < OGG_PAGE + 1 || size < OGG_PAGE + 1U + bytes[26])
+        return false;
+    const uint8_t *head = bytes + OGG_PAGE + bytes[26];
+    size_t left = size - OGG_PAGE - bytes[26];
+    uint64_t before = 0;
+    if (left >= 30 && memcmp(head, "\x01vorbis", 7) == 0) {
+        out->kind = COFFER_AUDIO_VORBIS;
+        out->channels = head[11];
+        out->sample_rate = coffer__load_u32(head + 12);
+        strcpy(out->codec, "vorbis");
+    } else if (left >= 19 && memcmp(head, "OpusHead", 8) == 0) {
+        out->kind = COFFER_AUDIO_OPUS;
+        out->channels = head[9];
+        before = coffer__load_u16(head + 10);
+        out->sample_rate = opus_rate(coffer__load_u32(head + 12));
+        strcpy(out->codec, "opus");
+    } else {
+        return false;
+    }
+    uint64_t last = 0;
+    for (size_t at = 0; size - at >= OGG_PAGE && memcmp(bytes + at, "OggS", 4) == 0;) {
+        size_t segments = bytes[at + 26], len = OGG_PAGE + segments;
+        if (size - at < len)
+            break;
+        for (size_t i = 0; i < segments; i++)
+            len += bytes[at + OGG_PAGE + i];
+        uint64_t position = coffer__load_u64(bytes + at + 6);
+        if (position != UINT64_MAX && position > last)
+            last = position;
+        if (size - at < len)
+            break;
+        at += len;
+    }
+    out->frames = last > before ? last - before : 0;
+    if (out->kind == COFFER_AUDIO_OPUS)
+        out->frames = out->frames / (48000 / out->sample_rate); /* positions are at 48 kHz */
+    return true;
+}
+
+/* ---- All ---- */
+
+static bool probe_mp4(coffer_audio_info *out, const uint8_t *bytes, size_t size)
+{
+    coffer__mp4_track track;
+    if (!coffer__mp4_find_track(&track, bytes, size, "soun"))
+        return false;
+    out->kind = COFFER_AUDIO_MP4;
+    out->channels = track.channels;
+    out->sample_rate = track.rate ? track.rate : track.timescale;
+    out->frames = track.timescale == out->sample_rate ? track.duration : 0;
+    strcpy(out->codec, strcmp(track.codec, "mp4a") == 0 ? "aac" : track.codec);
+    return true;
+}
+
+static bool probe(coffer_audio_info *out, const uint8_t *bytes, size_t size)
+{
+    if (size >= 4 && memcmp(bytes, "OggS", 4) == 0)
+        return probe_ogg(out, bytes, size);
+    if (coffer__mp4_is(bytes, size))
+        return probe_mp4(out, bytes, size);
+    size_t begin = skip_id3(bytes, size);
+    if (count_frames(out, bytes, size, begin, read_mp3_frame)) {
+        out->kind = COFFER_AUDIO_MP3;
+        strcpy(out->codec, "mp3");
+        return true;
+    }
+    if (count_frames(out, bytes, size, begin, read_aac_frame)) {
+        out->kind = COFFER_AUDIO_AAC;
+        strcpy(out->codec, "aac");
+        return true;
+    }
+    return false;
+}
+
+bool coffer__audio_probe_packed(coffer_status *status, coffer_audio_info *out, const uint8_t *bytes,
+                                size_t size, coffer_error *err)
+{
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
+    if (!probe(&info, bytes, size))
+        return false;
+    *status = COFFER_OK;
+    if (info.sample_rate == 0 || info.channels == 0 || info.channels > UINT16_MAX)
+        *status = coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
+                               "%s: %" PRIu32 " channels, %" PRIu32 " samples a second",
+                               coffer_audio_kind_name(info.kind), info.channels, info.sample_rate);
+    else
+        *out = info;
+    return true;
+}

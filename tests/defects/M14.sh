@@ -1,0 +1,9 @@
+# A truncated file keeps the sections that are there: the copy of the directory near the front locates them.
+coffer pack -q "$DATA/compat/mcf/hf-folder" model.mcf >/dev/null
+head -c 3000 model.mcf >half.mcf
+coffer repair half.mcf -o saved.mcf 2>/dev/null | grep -v "lost: tensor"
+for section in config.json tokenizer.json tokenizer_config.json; do
+    coffer get model.mcf $section >expected
+    coffer get saved.mcf $section | cmp - expected && echo "$section is there"
+done
+coffer info saved.mcf | grep 'model name'
