@@ -121,8 +121,9 @@ static const cli_verb pack = {
     .usage = "IN… OUT",
     .summary = "pack a folder or several files into one file",
     .description =
-        "Makes a model out of its parts, or a training set out of pictures, sounds, texts or shards. The "
-        "extension of OUT selects the format. OUT appears complete or not at all.",
+        "Makes a model out of its parts, a training set out of pictures, sounds, texts or shards, or a block "
+        "matrix out of matrices. The extension of OUT selects the format. OUT appears complete or not at "
+        "all.",
     .min_operands = 2,
     .max_operands = SIZE_MAX,
     .makes_file = true,

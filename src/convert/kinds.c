@@ -87,7 +87,7 @@ static const outside_kind outside_kinds[] = {
     /* Listed so that an error can say that it is not supported. */
     { "arrow", { ".parquet", ".arrow" }, probe_arrow, false, false, NULL },
     { "tar", { ".tar", ".tar.gz", ".tgz", ".tar.zst" }, coffer__tar_probe, false, true, NULL },
-    { "csv", { ".csv" }, NULL, true, false, NULL },
+    { "csv", { ".csv", ".tsv" }, NULL, true, false, NULL },
     { "jsonl", { ".jsonl", ".ndjson" }, NULL, true, false, NULL },
     { "raw", { ".raw" }, NULL, false, false, NULL },
     { "collapsed",
