@@ -133,10 +133,13 @@ const cli_verb cli_verb_info = {
     .name = "info",
     .usage = "FILE…",
     .summary = "describe a file",
+    .pages = true,
     .group = CLI_GROUP_LOOK,
-    .description =
-        "Recognizes the format by the file's content and sums up what it holds. Only the head of the file is "
-        "read, however large it is. '-' is standard input.",
+    .description = "Recognizes the format by the file's content and sums up what it holds. Of Coffer's own "
+                   "formats and of "
+                   "models, only the headers are read, however large the file is; profiles and tables of "
+                   "other programs are "
+                   "read whole. '-' is standard input.",
     .examples = "  coffer info scan.mscan\n"
                 "  coffer info --json *.mscan | jq .records   # one line of JSON per file\n"
                 "  coffer info m.pycauset --generation 3      # as it was then\n",

@@ -251,6 +251,7 @@ const cli_verb cli_verb_ls = {
     .name = "ls",
     .usage = "FILE… [PATTERN]",
     .summary = "list the entries of a file",
+    .pages = true,
     .group = CLI_GROUP_LOOK,
     .description = "Lists what the files are made of, one entry a line. PATTERN, an argument that is not a "
                    "file, chooses by "

@@ -32,3 +32,8 @@ echo "exit $?"
 ls -A small
 coffer unpack small.mcf small
 echo "exit $?"
+echo "--- diff compares all of it"
+coffer diff folder model.mcf
+coffer set model.mcf README.md -i folder/vocab.txt >/dev/null
+coffer set model.mcf --delete tokenizer.model >/dev/null
+coffer diff folder model.mcf | grep -E 'README|tokenizer'

@@ -88,6 +88,15 @@ coffer_status coffer_tensors_describe(coffer_node *out, const coffer_tensors *se
     uint64_t elements = 0;
     for (size_t i = 0; i < set->count; i++)
         elements += set->entries[i].tensor.elements;
+    if (strcmp(coffer_tensors_kind(set), "npy") == 0 && set->count == 1) { /* one array, not a model */
+        const coffer_tensor *array = &set->entries[0].tensor;
+        coffer_node_add_text(out, "dtype", coffer_tensor_dtype_name(array));
+        coffer_node *shape = coffer_node_add_list(out, "shape");
+        for (uint32_t i = 0; i < array->rank; i++)
+            coffer_node_add_u64(shape, NULL, array->dims[i], COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, "elements", elements, COFFER_UNIT_NONE);
+        return coffer_node_status(out, err);
+    }
     coffer_node_add_u64(out, "tensors", set->count, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "parameters", elements, COFFER_UNIT_NONE);
     add_types(coffer_node_add_list(out, "dtypes"), set);
