@@ -384,7 +384,8 @@ bool coffer_file_kind_can(const char *kind, coffer_capability what)
     const coffer_format *format = coffer_format_by_name(kind);
     if (format)
         return coffer_format_can(format, what);
-    bool holds_tensors = coffer__tensors_find_reader(kind) != NULL;
+    const coffer__tensors_reader *reader = coffer__tensors_find_reader(kind);
+    bool holds_tensors = reader != NULL;
     const coffer__outside_file *outside = coffer__outside_file_find(kind);
     switch (what) {
     case COFFER_CAN_DESCRIBE:
@@ -395,6 +396,8 @@ bool coffer_file_kind_can(const char *kind, coffer_capability what)
     case COFFER_CAN_DIFF:
     case COFFER_CAN_OPEN_AS_TENSORS:
         return holds_tensors;
+    case COFFER_CAN_REPAIR: /* coffer_tensors_repair */
+        return reader && reader->repairs;
     default:
         return false;
     }

@@ -178,6 +178,7 @@ const coffer__tensors_reader coffer__tensors_gguf = {
     .decodes_others = true,
     .shown_kind = "gguf",
     .title = "GGUF model",
+    .repairs = true,
     .open = open_file,
     .decode = decode,
     .describe = describe,

@@ -25,6 +25,7 @@ typedef struct coffer__tensors_reader {
     const char *shown_kind; /* what coffer_tensors_kind says */
     const char *title;      /* for people: "GGUF model" */
     bool has_checksums;     /* reading all payloads verifies them */
+    bool repairs;           /* opens a damaged file (set->salvage), for coffer_tensors_repair */
     /* Adds the file as a part (coffer__tensors_add_part) and its tensors; may set set->state. On failure
      * `close` is called all the same, for what state there is. */
     coffer_status (*open)(coffer_tensors *set, coffer_source *src, coffer_error *err);

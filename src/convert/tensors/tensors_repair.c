@@ -287,7 +287,7 @@ static coffer_status open_damaged(repair_job *job, const char *path, coffer_erro
     }
     if (status)
         return status;
-    if (job->reader != &coffer__tensors_gguf && job->reader->describe != coffer__tensors_safetensors.describe)
+    if (!job->reader->repairs)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "a %s cannot be repaired",
                             job->reader->title);
     status = coffer__tensors_open_damaged(&job->set, job->reader, job->src, &job->salvage, &opts, err);
