@@ -83,7 +83,7 @@ static int print(const coffer_node *root, const two_files *pair, const cli_args 
         fputs(" and ", stdout);
         term_print_text(stdout, pair->path[1], strlen(pair->path[1]), 0);
         puts(are_equal ? " have the same content" : " differ");
-        if (!are_equal)
+        if (!are_equal || cli_has(args, "header"))
             cli_print_nodes(stdout, coffer_node_next(equal));
     }
     return cli_worse(status, are_equal ? CLI_OK : CLI_FINDINGS);
@@ -130,6 +130,8 @@ static int read_options(coffer_diff_opts *opts, const cli_args *args)
     if (opts->tolerance < 0)
         return cli_usage(args, "--tolerance must not be negative");
     opts->threads = (uint32_t)threads;
+    opts->header = cli_has(args, "header");
+    opts->align_by = cli_value(args, "align");
     return CLI_OK;
 }
 
@@ -174,6 +176,8 @@ static int run(const cli_args *args)
 static const cli_option options[] = {
     { "tolerance", 0, "X", NULL, "ignore differences of values up to X", "0" },
     { "max", 'n', "N", NULL, "number of single differences to list", "20" },
+    { "align", 0, "FIELD", NULL, "training sets: the field that names a sample", "path, id …, or content" },
+    { "header", 0, NULL, NULL, "also compare the header: layout, offsets, checksums" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "csv", 0, NULL, NULL, "print the differences as comma-separated values with a header line" },
     { "json", 0, NULL, NULL, "one JSON object" },
@@ -185,6 +189,7 @@ const cli_verb cli_verb_diff = {
     .name = "diff",
     .usage = "A B",
     .summary = "compare two files",
+    .pages = true,
     .group = CLI_GROUP_LOOK,
     .description =
         "Compares the content of the files, not their bytes: files with different layouts can have the same "
