@@ -110,8 +110,9 @@ static coffer_status find_sums(coffer__mcf_rescue *work, coffer_error *err)
         work->has_shift = true;
         work->shift = (int64_t)(section.offset - work->sums.place);
         coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_NOTE, section.offset,
-                           "damage: bytes %s before %" PRIu64 ": %" PRIu64, work->shift < 0 ? "removed" : "inserted",
-                           section.offset, (uint64_t)(work->shift < 0 ? -work->shift : work->shift));
+                           "damage: bytes %s before %" PRIu64 ": %" PRIu64,
+                           work->shift < 0 ? "removed" : "inserted", section.offset,
+                           (uint64_t)(work->shift < 0 ? -work->shift : work->shift));
     }
     return COFFER_OK;
 }
