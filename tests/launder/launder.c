@@ -577,6 +577,7 @@ int main(int argc, char **argv)
     change *changes;
     setenv("LC_ALL", "C.UTF-8", 1);
     setenv("TERM", "dumb", 1);
+    setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
     unsetenv("COLUMNS");
     test.format = launder_formats;
     while (argc > 2 && test.format->name && strcmp(test.format->name, argv[1]) != 0)

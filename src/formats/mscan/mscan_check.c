@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/quantity.h"
 #include "base/report.h"
 #include "formats/mscan/mscan_damage.h"
 #include "formats/mscan/mscan_survey.h"
@@ -259,6 +260,21 @@ static coffer_status check_crcs(const checker *check, coffer_error *err)
     return check_sums(check, false, err);
 }
 
+/* An "ok" says what was not verified. */
+static void say_limits(const checker *check)
+{
+    const coffer__mscan_metadata *metadata = &check->metadata;
+    coffer__size_text size;
+    bool summed = metadata->seal.spelled;
+    for (size_t i = 0; !summed && i < metadata->sequence_count; i++)
+        summed = coffer__mscan_extent_of(metadata->sequence_values[i]).has_crc;
+    if (!summed)
+        coffer__report_set_limits(check->report, "the file has no checksums");
+    else if (!check->opts->full && check->area.count > 0)
+        coffer__report_set_limits(check->report, "structure only; --full verifies %s",
+                                  coffer__size_text_of(size, check->area.count * COFFER__MSCAN_RECORD_SIZE));
+}
+
 static void report_marks(const checker *check)
 {
     for (size_t i = 0; i < check->metadata.mark_count; i++) {
@@ -318,6 +334,7 @@ static coffer_status check_contents(checker *check, coffer_error *err)
         return COFFER_OK;
     check_extents(check);
     report_marks(check);
+    say_limits(check);
     status = coffer__mscan_check_seal(&check->metadata, check->header.record_count, check->report, err);
     if (!status)
         status = check_records(check, err);
