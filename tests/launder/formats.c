@@ -112,12 +112,13 @@ static const launder_verb mldf_verbs[] = {
 /* ---- Traces ---- */
 
 static const launder_input mlyze_inputs[] = {
-    { "t.collapsed", "main;f;g 100\nmain;f 40\nmain;h 7\n" },
+    { "t.heaptrack", "v 10500 3\nX app\nI 1000 100\ns 4 main\ns 1 f\ns 1 g\ni 10 0 1\ni 20 0 2\ni 30 0 3\n"
+                     "t 1 0\nt 2 1\nt 3 2\na 64 3\na 28 2\n+ 0\n+ 1\n- 1\n+ 1\nc 5\n" },
     { NULL, NULL },
 };
 
 static const launder_verb mlyze_setup[] = {
-    { "convert", { "convert", "t.collapsed", "good.mlyze" } },
+    { "convert", { "convert", "t.heaptrack", "good.mlyze" } },
     { NULL, { NULL } },
 };
 
@@ -135,6 +136,7 @@ static const launder_verb mlyze_verbs[] = {
     { "convert-csv", { "convert", "f.mlyze", "out.csv" } },
     { "convert-pprof", { "convert", "f.mlyze", "out.pb.gz" } },
     { "convert-chrome", { "convert", "f.mlyze", "out.trace.json" } },
+    { "convert-window", { "convert", "f.mlyze", "out.mlyze", "--window", "1.." } },
     { "compress", { "compress", "f.mlyze", "-o", "out.mlyze" } },
     { "compress-plain", { "compress", "f.mlyze", "--plain", "-o", "out.mlyze" } },
     { "repair", { "repair", "f.mlyze", "-o", "out.mlyze" } },
