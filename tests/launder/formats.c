@@ -138,6 +138,7 @@ static const launder_verb mlyze_verbs[] = {
     { "convert-csv", { "convert", "f.mlyze", "out.csv" } },
     { "convert-pprof", { "convert", "f.mlyze", "out.pb.gz" } },
     { "convert-chrome", { "convert", "f.mlyze", "out.trace.json" } },
+    { "convert-window", { "convert", "f.mlyze", "out.mlyze", "--window", "1.." } },
     { "compress", { "compress", "f.mlyze", "-o", "out.mlyze" } },
     { "compress-plain", { "compress", "f.mlyze", "--plain", "-o", "out.mlyze" } },
     { "repair", { "repair", "f.mlyze", "-o", "out.mlyze" } },

@@ -174,7 +174,9 @@ static void extension_events_are_carried_into_blocks_and_refused_by_a_plain_trac
     assert_non_null(memmem(bytes, len, "unknown to us", 13));
     free(bytes);
     assert_int_equal(rewrite(to, temp_path(temp_folder, "none.mlyze"), &unpack, &err), COFFER_E_UNSUPPORTED);
-    assert_string_equal(err.text, "event 1 is an extension of type 200: a plain trace cannot have it");
+    assert_string_equal(err.text,
+                        "event 1 is an extension of type 200: a plain trace cannot have it (drop them with "
+                        "\"drop-extensions\")");
     assert_false(temp_exists(temp_path(temp_folder, "none.mlyze")));
 }
 

@@ -11,6 +11,7 @@
 #include "io/source_fetch.h"
 #include "io/source_private.h"
 
+#include <errno.h>
 #include <lz4.h>
 
 /* Number of blocks whose headers are compared with the index before it is used. */
@@ -207,8 +208,10 @@ static coffer_status protect(coffer__sink *sink, const coffer_mlyze *trace, coff
     const char *path = coffer__source_path(trace->source);
     struct stat st;
     int fd = -1;
-    if (!path || coffer__os_stat(path, &st) != 0)
-        return coffer__fail(err, COFFER_E_IO, COFFER_OFFSET_NONE, "the trace has no file");
+    if (!path) /* memory or a callback: the caller chose where the index goes */
+        return COFFER_OK;
+    if (coffer__os_stat(path, &st) != 0)
+        return coffer__fail_errno(err, "cannot examine the trace", errno);
     coffer_status status = coffer__sink_read_back(&fd, sink, err);
     return status ? status : coffer__file_take_after(fd, &st, trace->index_path, err);
 }
