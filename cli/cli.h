@@ -160,6 +160,8 @@ void cli_install_signals(void);
 
 /* A node and those after it, for people: aligned names and values, lists as tables, human sizes. */
 void cli_print_nodes(FILE *out, const coffer_node *first);
+/* The same without internals (coffer_node_is_detail). */
+void cli_print_facts(FILE *out, const coffer_node *first);
 /* A list of maps as a table. */
 void cli_print_table(FILE *out, const coffer_node *list);
 /* The same list as comma-separated values (RFC 4180, with line feeds): a header line, then whole values

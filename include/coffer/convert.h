@@ -76,6 +76,13 @@ COFFER_API void coffer_convert_opts_init(coffer_convert_opts *opts, uint32_t str
 COFFER_API_STATUS coffer_convert(coffer_source *in, const char *out_path, const coffer_convert_opts *opts,
                                  coffer_error *err);
 
+/* Opens the values of an array file of another program (npy, npz, mtx, hdf5, csv) as a matrix: *out is a
+ * source in the format pycauset, over a temporary file without a name, which coffer_pycauset_open and all
+ * calls on sources read. opts : `from`, and settings of the conversion of that kind to pycauset; NULL =
+ * defaults. out  : owned by the caller, coffer_source_close(); untouched on failure. */
+COFFER_API_STATUS coffer_convert_to_matrix(coffer_source **out, coffer_source *in,
+                                           const coffer_convert_opts *opts, coffer_error *err);
+
 COFFER_END_DECLS
 
 #endif
