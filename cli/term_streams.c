@@ -151,7 +151,7 @@ static bool is_in_path(const char *name)
     return false;
 }
 
-/* COFFER_PAGER, then PAGER, then less; NULL when there is none, or "cat" or nothing was asked for. */
+/* COFFER_PAGER, then PAGER, then less; NULL when no pager was found, or the variable is empty or "cat". */
 static const char *choose_pager(void)
 {
     const char *name = getenv("COFFER_PAGER");
