@@ -1,5 +1,5 @@
-/* TIFF pictures by the program coffer-tiff. What the program says is checked like a file: it may be in the hands
- * of one. */
+/* TIFF pictures by the program coffer-tiff. What the program says is checked like a file: it may be in the
+ * hands of one. */
 #include "base/cursor.h"
 #include "base/fail.h"
 #include "base/utf8.h"

@@ -1,5 +1,5 @@
-/* coffer-tiff: libtiff in a process of its own. It gets a file over its socket and gives back pixels; memory and
- * processor time are limited, and system calls that could reach anything else are refused. */
+/* coffer-tiff: libtiff in a process of its own. It gets a file over its socket and gives back pixels; memory
+ * and processor time are limited, and system calls that could reach anything else are refused. */
 #include "base/cursor.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -47,7 +47,8 @@ static void receive_file(uint64_t size)
     file.len = 0;
     while (file.len < size) {
         if (!coffer__frame_receive(COFFER__HELPER_SOCKET, &kind, &frame) || kind != COFFER__PICTURE_BYTES ||
-            frame.len == 0 || frame.len > size - file.len || !coffer__buffer_append(&file, frame.data, frame.len))
+            frame.len == 0 || frame.len > size - file.len ||
+            !coffer__buffer_append(&file, frame.data, frame.len))
             leave();
     }
 }

@@ -1,5 +1,5 @@
-/* What the library and the program coffer-tiff say to each other: for each picture a BEGIN and its BYTES; then the
- * SIZE and the PIXELS, unless decoding failed, and DONE. */
+/* The frames between the library and the program coffer-tiff: for each picture a BEGIN and its BYTES; then
+ * the SIZE and the PIXELS, unless decoding failed, and DONE. */
 #ifndef COFFER_MEDIA_IMAGE_WIRE_H
 #define COFFER_MEDIA_IMAGE_WIRE_H
 
@@ -8,7 +8,8 @@
 #include "media/image.h"
 
 enum {
-    COFFER__PICTURE_BEGIN = 1, /* u64 size of the file, u64 limit of the pixels, u32 width, height, channels */
+    COFFER__PICTURE_BEGIN =
+        1, /* u64 size of the file, u64 limit of the pixels, u32 width, height, channels */
     COFFER__PICTURE_BYTES,
     COFFER__PICTURE_SIZE, /* u32 width, height, channels, depth */
     COFFER__PICTURE_PIXELS,
