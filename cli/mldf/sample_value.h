@@ -50,4 +50,13 @@ coffer_status sample_put_json(coffer__json_writer *json, sample_reader *reader, 
 coffer_status sample_put_object(coffer__json_writer *json, sample_reader *reader, uint64_t sample,
                                 coffer_error *err);
 
+/* ---- Values with parts (sample_parts.c) ---- */
+
+bool sample_has_parts(const coffer_mldf_field *field);
+/* The texts of a hierarchy, a line each; names, types and sizes of the parts of a multimodal sample. */
+coffer_status sample_put_parts_text(coffer__buffer *out, const coffer_mldf *set, uint64_t sample,
+                                    size_t field, coffer_error *err);
+coffer_status sample_put_parts_json(coffer__json_writer *json, const coffer_mldf *set, uint64_t sample,
+                                    size_t field, coffer_error *err);
+
 #endif

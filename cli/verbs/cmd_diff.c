@@ -118,23 +118,45 @@ static int run_generic(const cli_args *args, const two_files *pair, coffer_diff_
     return status;
 }
 
+static int read_options(coffer_diff_opts *opts, const cli_args *args)
+{
+    uint64_t threads;
+    if (cli_check_output(args))
+        return CLI_USAGE;
+    if (!cli_number(&opts->max_shown, args, "max", 20, 0, 1000000) ||
+        !cli_number(&threads, args, "threads", 0, 1, 1024) ||
+        !cli_real(&opts->tolerance, args, "tolerance", 0.0))
+        return CLI_USAGE;
+    if (opts->tolerance < 0)
+        return cli_usage(args, "--tolerance must not be negative");
+    opts->threads = (uint32_t)threads;
+    opts->header = cli_has(args, "header");
+    opts->align_by = cli_value(args, "align");
+    return CLI_OK;
+}
+
+int cli_diff_nodes(const cli_args *args, const char *group_by)
+{
+    two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
+    coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
+    int status = read_options(&opts, args);
+    opts.group_by = group_by;
+    if (!status)
+        status = open_both(&pair);
+    if (!status)
+        status = run_generic(args, &pair, &opts);
+    coffer_file_close(pair.file[0]);
+    coffer_file_close(pair.file[1]);
+    return status;
+}
+
 static int run(const cli_args *args)
 {
     two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
     coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
-    uint64_t threads;
-    if (cli_check_output(args))
-        return CLI_USAGE;
-    if (!cli_number(&opts.max_shown, args, "max", 20, 0, 1000000) ||
-        !cli_number(&threads, args, "threads", 0, 1, 1024) ||
-        !cli_real(&opts.tolerance, args, "tolerance", 0.0))
-        return CLI_USAGE;
-    if (opts.tolerance < 0)
-        return cli_usage(args, "--tolerance must not be negative");
-    opts.threads = (uint32_t)threads;
-    opts.header = cli_has(args, "header");
-    opts.align_by = cli_value(args, "align");
-    int status = open_both(&pair);
+    int status = read_options(&opts, args);
+    if (!status)
+        status = open_both(&pair);
     if (!status) {
         const char *kind = coffer_file_kind(pair.file[0]);
         const char *other = coffer_file_kind(pair.file[1]);
@@ -167,6 +189,7 @@ const cli_verb cli_verb_diff = {
     .name = "diff",
     .usage = "A B",
     .summary = "compare two files",
+    .pages = true,
     .group = CLI_GROUP_LOOK,
     .description =
         "Compares the content of the files, not their bytes: files with different layouts can have the same "
