@@ -88,6 +88,16 @@ COFFER_API void coffer_mldf_decode_opts_init(coffer_mldf_decode_opts *out, uint3
 COFFER_API_STATUS coffer_mldf_check_decode(coffer_report *out, const coffer_mldf *set,
                                            const coffer_mldf_decode_opts *opts, coffer_error *err);
 
+/* Sets a field (int, float, text or JSON) of many samples of the set at `path` in one commit. set : the same
+ * set, open for reading. values : a .csv table with a column of the field's name, lines of JSON objects with
+ * that key, or an .npy array with one number per sample. A column or key "sample" with numbers, or in a table
+ * a column with the name of a text field such as "path", says which samples the values are for; otherwise
+ * there is one for each sample. *count : how many were set. COFFER_E_INVALID_ARGUMENT for values that do not
+ * fit; nothing is changed then. */
+COFFER_API_STATUS coffer_mldf_update_values(uint64_t *count, const char *path, const coffer_mldf *set,
+                                            size_t field, coffer_source *values,
+                                            const coffer_mldf_update_opts *opts, coffer_error *err);
+
 COFFER_END_DECLS
 
 #endif

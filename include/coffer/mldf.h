@@ -737,7 +737,7 @@ typedef struct coffer_mldf_select_opts {
 COFFER_API void coffer_mldf_select_opts_init(coffer_mldf_select_opts *out, uint32_t struct_size);
 
 /* Indices of the samples that meet all conditions, ascending. *samples is owned by the caller, coffer_free();
- * NULL when there are none. A condition compares a number or text field with a value, "label=3",
+ * NULL when no sample does. A condition compares a number or text field with a value, "label=3",
  * "score>=0.5", "class!=cat", a text with a shell pattern, "path~train/?*.png", or a property of a picture,
  * sound or other value: "image.width<64" (size, width, height, channels, seconds, sample_rate). "caption"
  * alone means that the value is there, "!caption" that it is absent; an absent value meets != and !~ only.

@@ -1,5 +1,5 @@
-/* What the library and the program coffer-tiff say to each other: for each picture a BEGIN and its BYTES;
- * then the SIZE and the PIXELS, unless decoding failed, and DONE. */
+/* The frames between the library and the program coffer-tiff: for each picture a BEGIN and its BYTES; then
+ * the SIZE and the PIXELS, unless decoding failed, and DONE. */
 #ifndef COFFER_MEDIA_IMAGE_WIRE_H
 #define COFFER_MEDIA_IMAGE_WIRE_H
 

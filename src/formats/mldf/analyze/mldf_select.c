@@ -30,7 +30,7 @@ typedef enum relation {
     NOT_MATCHES
 } relation;
 
-/* What of a value is compared. */
+/* The part of a value that is compared. */
 typedef enum property { VALUE, SIZE, WIDTH, HEIGHT, CHANNELS, SECONDS, SAMPLE_RATE } property;
 
 typedef struct condition {
