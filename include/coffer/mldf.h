@@ -151,9 +151,9 @@ typedef struct coffer_mldf coffer_mldf;
 
 typedef struct coffer_mldf_open_opts {
     uint32_t struct_size;
-    /* Look up every payload that is read in the allocation table and compare its checksum, where the file has
-     * checksums. Without it a read touches only the row and the payload; offsets are always checked against
-     * the bounds of the data region. */
+    /* Where the file has checksums: compare header, rows and tables with them at open, which is O(samples),
+     * and every payload when it is read. Without it a read touches only the row and the payload; offsets are
+     * always checked against the bounds of the data region. */
     bool verify;
     const uint8_t *key; /* COFFER_MLDF_KEY_SIZE bytes, copied; NULL = encrypted payloads cannot be read */
     const coffer_limits *limits; /* memory_bytes also bounds one decompressed payload */
