@@ -40,7 +40,8 @@ static int set_section(set_job *job, const char *name, uint32_t type)
     coffer_source *src = NULL;
     if (job->read_input)
         return cli_usage(job->args,
-                         "%s: only one section or file per command, since each is read from the same input", name);
+                         "%s: only one section or file per command, since each is read from the same input",
+                         name);
     if (!input && term_is_terminal(stdin))
         return cli_usage(job->args, "%s is read from standard input: coffer set FILE %s < FILE", name, name);
     job->read_input = true;
@@ -82,7 +83,12 @@ static int set_operand(set_job *job, const char *operand)
         return set_section(job, operand, type);
     if (equals)
         return set_field(job, operand, equals);
-    return set_section(job, operand, 0);
+    /* A word alone is more likely a mistake than a file without an extension. */
+    if (cli_has(job->args, "input") || strchr(operand, '.'))
+        return set_section(job, operand, 0);
+    return cli_usage(job->args,
+                     "'%s' must be KEY=VALUE, a section such as config.json, or a file name with -i FILE",
+                     operand);
 }
 
 static int remove_key(set_job *job, const char *key)

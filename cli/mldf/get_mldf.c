@@ -15,6 +15,7 @@ static const cli_option options[] = {
       "write to FILE; .npy, .png, .jpg and .wav convert arrays, pictures and sound; FOLDER/ gets a file "
       "each" },
     { "field", 0, "NAME", NULL, "only this field, of the given samples or of all; repeatable" },
+    MLDF_WHERE_OPTION,
     { "as", 0, "KIND", "value|npy|png|jpg|wav|json", "format of a value", "by the extension of FILE" },
     { "stored", 0, NULL, NULL, "bytes of a value as stored, compressed and encrypted" },
     { "raw", 0, NULL, NULL, "bytes of a value, decompressed and decrypted, without taking it apart" },
@@ -219,7 +220,9 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
                      .force = cli_has(args, "force"),
                      .reader = SAMPLE_READER_INIT(set, key->at != NULL) };
     const char *what = cli_operand(args, 1);
-    if (!what && !cli_has(args, "field"))
+    sample_list list = { NULL, 0 };
+    bool selected = false;
+    if (!what && !cli_has(args, "field") && !cli_has(args, "where"))
         return cli_usage(args, "say which sample: 0 for the first, 0.FIELD, 40..50, or --field NAME; 'coffer "
                                "head' shows the first ten");
     int result = cli_check_output(args);
@@ -230,7 +233,16 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     if (!result && job.reader.fields)
         job.place.field = job.reader.field_count == 1 ? job.reader.fields[0] : MLDF_ALL_FIELDS;
     if (!result)
+        result = sample_where_read(&list, &selected, args, set);
+    if (!result && selected && job.place.is_one)
+        result = cli_usage(args, "--where selects among samples: give a range or no sample, not one");
+    if (!result && selected) {
+        sample_list_cut(&list, &job.place);
+        job.reader.selection = list.at;
+    }
+    if (!result)
         result = get(&job);
+    sample_list_free(&list);
     sample_reader_free(&job.reader);
     return result;
 }
@@ -275,7 +287,8 @@ const cli_format_verb cli_mldf_get = {
                 "  coffer get train.mldf 42.embedding -o x.npy       # as an array\n"
                 "  coffer get train.mldf 40..50 --field caption      # a line each\n"
                 "  coffer get train.mldf --field label -o labels.npy # of all samples\n"
-                "  coffer get train.mldf 0..100.image -o pictures/   # a file each\n"
+                "  coffer get train.mldf 0..100.image -o pictures/   # a file each, by its path\n"
+                "  coffer get train.mldf --field image --where label=3 -o threes/\n"
                 "  coffer get train.mldf @4096 -o x.bin              # the stored payload at an offset\n",
     .run = run,
 };

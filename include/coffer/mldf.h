@@ -627,6 +627,13 @@ COFFER_API_STATUS coffer_mldf_update_replace(const char *path, const uint64_t *s
 COFFER_API_STATUS coffer_mldf_update_delete(const char *path, const uint64_t *samples, size_t count,
                                             const coffer_mldf_update_opts *opts, coffer_error *err);
 
+/* Drops fields, or gives one another name. The file is written again next to the old one, which it replaces
+ * at the end. Encrypted fields require the key when the fields before them are dropped. */
+COFFER_API_STATUS coffer_mldf_update_drop_fields(const char *path, const size_t *fields, size_t count,
+                                                 const coffer_mldf_update_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_update_rename_field(const char *path, size_t field, const char *name,
+                                                  const coffer_mldf_update_opts *opts, coffer_error *err);
+
 typedef struct coffer_mldf_concat_opts {
     uint32_t struct_size;
     const coffer_mldf_writer_opts *write; /* NULL = defaults */
@@ -653,11 +660,12 @@ typedef struct coffer_mldf_extract_opts {
     size_t field_count;
     const coffer_mldf_writer_opts *write; /* NULL = defaults */
     const coffer_progress *progress;
+    const char *const *names; /* of the fields in the new set, one for each; NULL = as they are */
 } coffer_mldf_extract_opts;
 
-#define COFFER_MLDF_EXTRACT_OPTS_INIT                                  \
-    {                                                                  \
-        sizeof(coffer_mldf_extract_opts), NULL, 0, NULL, 0, NULL, NULL \
+#define COFFER_MLDF_EXTRACT_OPTS_INIT                                        \
+    {                                                                        \
+        sizeof(coffer_mldf_extract_opts), NULL, 0, NULL, 0, NULL, NULL, NULL \
     }
 
 COFFER_API void coffer_mldf_extract_opts_init(coffer_mldf_extract_opts *out, uint32_t struct_size);
@@ -708,6 +716,28 @@ COFFER_API void coffer_mldf_find_damaged_opts_init(coffer_mldf_find_damaged_opts
 COFFER_API_STATUS coffer_mldf_find_damaged(uint64_t **samples, uint64_t *count, const coffer_mldf *set,
                                            const coffer_mldf_find_damaged_opts *opts, coffer_error *err);
 
+typedef struct coffer_mldf_select_opts {
+    uint32_t struct_size;
+    const coffer_progress *progress; /* counts samples */
+} coffer_mldf_select_opts;
+
+#define COFFER_MLDF_SELECT_OPTS_INIT          \
+    {                                         \
+        sizeof(coffer_mldf_select_opts), NULL \
+    }
+
+COFFER_API void coffer_mldf_select_opts_init(coffer_mldf_select_opts *out, uint32_t struct_size);
+
+/* Indices of the samples that meet all conditions, ascending. *samples is owned by the caller, coffer_free();
+ * NULL when there are none. A condition compares a number or text field with a value, "label=3",
+ * "score>=0.5", "class!=cat", a text with a shell pattern, "path~train/?*.png", or a property of a picture,
+ * sound or other value: "image.width<64" (size, width, height, channels, seconds, sample_rate). "caption"
+ * alone means that the value is there, "!caption" that it is absent; an absent value meets != and !~ only.
+ * COFFER_E_INVALID_ARGUMENT for a condition that cannot be understood. */
+COFFER_API_STATUS coffer_mldf_select(uint64_t **samples, uint64_t *count, const coffer_mldf *set,
+                                     const char *const *conditions, size_t condition_count,
+                                     const coffer_mldf_select_opts *opts, coffer_error *err);
+
 typedef struct coffer_mldf_train_opts {
     uint32_t struct_size;
     size_t size; /* at most this many bytes, at least 256; 0 = 110 KiB */
@@ -730,11 +760,13 @@ typedef struct coffer_mldf_stats coffer_mldf_stats;
 typedef struct coffer_mldf_stats_opts {
     uint32_t struct_size;
     const coffer_progress *progress; /* counts fields */
+    const uint64_t *samples;         /* only these, ascending; NULL = all */
+    uint64_t sample_count;
 } coffer_mldf_stats_opts;
 
-#define COFFER_MLDF_STATS_OPTS_INIT          \
-    {                                        \
-        sizeof(coffer_mldf_stats_opts), NULL \
+#define COFFER_MLDF_STATS_OPTS_INIT                   \
+    {                                                 \
+        sizeof(coffer_mldf_stats_opts), NULL, NULL, 0 \
     }
 
 COFFER_API void coffer_mldf_stats_opts_init(coffer_mldf_stats_opts *out, uint32_t struct_size);

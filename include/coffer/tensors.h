@@ -72,6 +72,11 @@ COFFER_API const char *coffer_tensor_dtype_name(const coffer_tensor *tensor);
 COFFER_API_STATUS coffer_tensors_describe(coffer_node *out, const coffer_tensors *set, coffer_error *err);
 /* Adds the metadata of the file to `out`, a map: safetensors __metadata__, GGUF keys, ModelInfo. */
 COFFER_API_STATUS coffer_tensors_metadata(coffer_node *out, const coffer_tensors *set, coffer_error *err);
+/* Adds one value of the metadata to `out`, a map, under its name and in full; coffer_tensors_metadata
+ * shortens long arrays. name : a key of the file, also inside of nested maps ("rope.factor"); keys of an MCF
+ * file may begin with "kv.". COFFER_E_NOT_FOUND when the file does not have it. */
+COFFER_API_STATUS coffer_tensors_metadata_value(coffer_node *out, const coffer_tensors *set, const char *name,
+                                                coffer_error *err);
 /* Adds the list "entries" to `out`: name, dtype, shape, offset and size of each tensor, and its file when
  * there are several. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_tensors_list(coffer_node *out, const coffer_tensors *set,
@@ -220,9 +225,9 @@ COFFER_API void coffer_mcf_unpack_opts_init(coffer_mcf_unpack_opts *out, uint32_
 
 /* Restores the folder that a model was packed from. Weights are restored byte for byte when the model has
  * their safetensors headers and unconverted tensors; otherwise they are written as model.safetensors.
- * out : may be NULL; gets "files", a list of name, size, exact (bool) and reason (why a file is not exact), and
- *       "exact", the number of exact ones.
- * folder : created when it does not exist. opts : NULL for defaults. */
+ * out : may be NULL; gets "files", a list of name, size, exact (bool) and reason (why a file is not exact),
+ * and "exact", the number of exact ones. folder : created when it does not exist. opts : NULL for defaults.
+ */
 COFFER_API_STATUS coffer_mcf_unpack(coffer_node *out, const char *folder, const char *path,
                                     const coffer_mcf_unpack_opts *opts, coffer_error *err);
 

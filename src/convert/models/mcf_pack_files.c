@@ -1,5 +1,5 @@
-/* The files of a model folder that are neither tensors nor sections: stored by name, so that the folder can be
- * restored. Every file that is found is packed or noted as left out. */
+/* The files of a model folder that are neither tensors nor sections: stored by name, so that the folder can
+ * be restored. Every file that is found is packed or noted as left out. */
 #include "base/array.h"
 #include "base/bytes.h"
 #include "base/fail.h"
@@ -237,9 +237,8 @@ static coffer_status list_folder(folder_entry **out, size_t *count, void *folder
         if (!status && !copy)
             status = coffer__fail_no_memory(err, strlen(name));
         if (!status)
-            (*out)[(*count)++] = (folder_entry){
-                copy, coffer__os_stat_in(folder, copy, &st) == 0 && S_ISLNK(st.st_mode)
-            };
+            (*out)[(*count)++] =
+                (folder_entry){ copy, coffer__os_stat_in(folder, copy, &st) == 0 && S_ISLNK(st.st_mode) };
     }
     if (!status && *count > 1)
         qsort(*out, *count, sizeof **out, by_name);
@@ -269,10 +268,9 @@ static coffer_status walk(coffer__mcf_pack *pack, const char *folder, const char
 
 coffer_status coffer__mcf_pack_folder(coffer__mcf_pack *pack, const char *folder, coffer_error *err)
 {
-    char *real = coffer__os_real_path(folder); /* the folder itself may be a link */
-    if (!real)
-        return coffer__fail_no_memory(err, strlen(folder));
-    coffer_status status = walk(pack, real, "", MAX_DEPTH, err);
+    /* The folder itself may be a link; one whose parents cannot be read has no real path. */
+    char *real = coffer__os_real_path(folder);
+    coffer_status status = walk(pack, real ? real : folder, "", MAX_DEPTH, err);
     free(real);
     return status;
 }

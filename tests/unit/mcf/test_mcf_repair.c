@@ -156,7 +156,7 @@ static void a_damaged_header_is_replaced_by_its_copy(void **state)
         uint8_t *bytes = eight_tensors(&len, in_front);
         coffer__store_u64(bytes + 16, UINT64_MAX - 7);
         coffer_report *report = repair(bytes, len);
-        assert_true(model_has(report, COFFER_E_INCONSISTENT, COFFER_WARNING));
+        assert_true(model_has(report, COFFER_E_INCONSISTENT, COFFER_NOTE));
         coffer_report_free(report);
         assert_tensors(8);
         model_assert_clean(out_path);
@@ -241,7 +241,8 @@ static void a_file_is_repaired_onto_its_own_path(void **state)
     free(bytes);
 }
 
-/* Whatever is cut off, what is written is a valid model or nothing; it is verified while Checksums is there. */
+/* Whatever is cut off, what is written is a valid model or nothing; it is verified while Checksums is there.
+ */
 static void a_cut_at_any_length_gives_an_unverified_model_or_an_error(void **state)
 {
     size_t len = 0;
