@@ -151,9 +151,9 @@ typedef struct coffer_mldf coffer_mldf;
 
 typedef struct coffer_mldf_open_opts {
     uint32_t struct_size;
-    /* Look up every payload that is read in the allocation table and compare its checksum, where the file has
-     * checksums. Without it a read touches only the row and the payload; offsets are always checked against
-     * the bounds of the data region. */
+    /* Where the file has checksums: compare header, rows and tables with them at open, which is O(samples),
+     * and every payload when it is read. Without it a read touches only the row and the payload; offsets are
+     * always checked against the bounds of the data region. */
     bool verify;
     const uint8_t *key; /* COFFER_MLDF_KEY_SIZE bytes, copied; NULL = encrypted payloads cannot be read */
     const coffer_limits *limits; /* memory_bytes also bounds one decompressed payload */
@@ -179,8 +179,7 @@ COFFER_API void coffer_mldf_close(coffer_mldf *set);
 
 COFFER_API uint64_t coffer_mldf_sample_count(const coffer_mldf *set);
 COFFER_API uint32_t coffer_mldf_flags(const coffer_mldf *set);
-/* Version of the file. A newer minor version than this library knows is read as far as it is understood. */
-COFFER_API uint16_t coffer_mldf_version_major(const coffer_mldf *set);
+/* Minor version of the file. A newer one than this library knows is read as far as it is understood. */
 COFFER_API uint16_t coffer_mldf_version_minor(const coffer_mldf *set);
 COFFER_API bool coffer_mldf_is_newer(const coffer_mldf *set);
 COFFER_API uint32_t coffer_mldf_page_size(const coffer_mldf *set);
@@ -316,7 +315,7 @@ typedef struct coffer_mldf_allocation {
 
 COFFER_API void coffer_mldf_allocation_init(coffer_mldf_allocation *out, uint32_t struct_size);
 COFFER_API uint64_t coffer_mldf_allocation_count(const coffer_mldf *set);
-/* Entry `index` of the table, which is sorted by offset. COFFER_E_OUT_OF_BOUNDS past the end. */
+/* The table is sorted by offset. */
 COFFER_API_STATUS coffer_mldf_allocation_at(coffer_mldf_allocation *out, const coffer_mldf *set,
                                             uint64_t index, coffer_error *err);
 /* Reads the stored bytes of the payload that begins at `offset`; the allocation table has their number. They
@@ -345,7 +344,6 @@ typedef struct coffer_mldf_mark {
 
 COFFER_API void coffer_mldf_mark_init(coffer_mldf_mark *out, uint32_t struct_size);
 COFFER_API uint64_t coffer_mldf_mark_count(const coffer_mldf *set);
-/* COFFER_E_OUT_OF_BOUNDS for an index that does not exist. */
 COFFER_API_STATUS coffer_mldf_mark_at(coffer_mldf_mark *out, const coffer_mldf *set, uint64_t index,
                                       coffer_error *err);
 
@@ -479,8 +477,7 @@ COFFER_API uint64_t coffer_mldf_samples_per_page(const coffer_mldf *set);
  * changes nothing; after a failed write every further call returns that error. */
 typedef struct coffer_mldf_writer coffer_mldf_writer;
 
-/* Identifies the files of a sample: an interrupted pack must not keep a sample whose file has changed since.
- */
+/* Identifies the files of a sample: a sample is packed again when its file has changed since. */
 typedef struct coffer_mldf_origin {
     uint32_t struct_size;
     uint64_t size;    /* bytes of the file, or of all files of the sample */
@@ -498,10 +495,8 @@ typedef struct coffer_mldf_origin {
 
 COFFER_API void coffer_mldf_origin_init(coffer_mldf_origin *out, uint32_t struct_size);
 
-/* Called by coffer_mldf_writer_resume for each sample in the files of the interrupted writer, in order. mark
- * : as set by coffer_mldf_writer_set_mark. *same = false: this sample and all after it have to be written
- * again.
- */
+/* Called by coffer_mldf_writer_resume for each sample of the interrupted writer, in order. mark : that of
+ * coffer_mldf_writer_set_mark. *same = false: this sample and all after it have to be written again. */
 typedef coffer_status (*coffer_mldf_resume_check)(bool *same, void *context, uint64_t mark,
                                                   const coffer_mldf_origin *origin, coffer_error *err);
 
@@ -553,12 +548,10 @@ COFFER_API_STATUS coffer_mldf_writer_resume(coffer_mldf_writer **out, const char
  * set. */
 COFFER_API void coffer_mldf_writer_set_mark(coffer_mldf_writer *writer, uint64_t mark);
 COFFER_API uint64_t coffer_mldf_writer_mark(const coffer_mldf_writer *writer);
-/* Stores with the current sample what it is made of, for opts.resume_check. Does nothing when the writer is
- * not resumable. */
+/* Stores with the current sample what it is made of, for opts.resume_check of a resumable writer. */
 COFFER_API_STATUS coffer_mldf_writer_set_origin(coffer_mldf_writer *writer, const coffer_mldf_origin *origin,
                                                 coffer_error *err);
-/* Removes the files that an interrupted resumable writer of `path` left. COFFER_OK also without such files.
- */
+/* Removes the files that an interrupted resumable writer of `path` left, if there are any. */
 COFFER_API_STATUS coffer_mldf_writer_drop_partial(const char *path, coffer_error *err);
 /* Opens a set to append samples. Takes the write lock and rolls back an interrupted update. Readers see the
  * old state until commit. Only key, dedup, zstd_level, threads and limits of opts are used. */
@@ -590,8 +583,7 @@ COFFER_API_STATUS coffer_mldf_writer_set_array(coffer_mldf_writer *writer, size_
 /* Discards the values of the current sample. */
 COFFER_API void coffer_mldf_writer_cancel_sample(coffer_mldf_writer *writer);
 COFFER_API_STATUS coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err);
-/* Writes values whose bytes are borrowed: afterwards the writer no longer uses them. Call it between samples.
- */
+/* Writes values whose bytes are borrowed, which the writer then no longer uses. Call it between samples. */
 COFFER_API_STATUS coffer_mldf_writer_flush(coffer_mldf_writer *writer, coffer_error *err);
 /* Makes everything durable and visible, and frees the writer even when it fails: the old file, if any, is
  * then unchanged. */

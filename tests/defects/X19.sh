@@ -55,3 +55,10 @@ coffer check --full "$DATA/defects/X19-0.1.mldf" --key-file key
 coffer concat "$DATA/defects/X19-0.1.mldf" tied.mldf --key-file key >/dev/null
 coffer check --full tied.mldf --key-file key
 coffer get tied.mldf 1.text --key-file key
+echo "# the first encrypted field of a set gives it an identifier"
+printf '{"n": 1}\n{"n": 2}\n' >plain.jsonl
+printf '"secret of one"\n"secret of two"\n' >values.jsonl
+coffer pack plain.jsonl plain.mldf --page-size 4K >/dev/null
+coffer set plain.mldf --add-field s:text --values values.jsonl --encrypt --key-file key >/dev/null
+coffer get plain.mldf 1.s --key-file key
+coffer check --full plain.mldf --key-file key

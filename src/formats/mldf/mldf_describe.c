@@ -10,6 +10,8 @@
 
 #define TABLE_READ_MAX ((uint64_t)1 << 20) /* entries: more of them are not read just to describe a file */
 #define ENTRIES_AT_ONCE 4096
+#define TABLES_SUMMED ((uint64_t)64 << 20) /* bytes of rows and table that are verified to describe a file \
+                                            */
 
 void coffer__mldf_put_type(coffer_node *parent, const char *name, uint16_t type)
 {
@@ -78,6 +80,19 @@ static void describe_schema(coffer_node *out, const coffer_mldf *set)
         coffer_node_add_text(entry, "name", set->schema.fields[i].name);
         coffer__mldf_put_type(entry, "type", set->schema.fields[i].type);
     }
+}
+
+/* Damage that shows without reading much: a description must not look right when it is not. */
+static void describe_damage(coffer_node *out, coffer_mldf *set)
+{
+    const coffer__mldf_header *header = &set->header;
+    uint64_t tables = header->samples * set->schema.row_size + (set->file_size - header->table);
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = coffer__mldf_verify_front(set, &found);
+    if (!status && tables <= TABLES_SUMMED && !set->region_only)
+        status = coffer__mldf_verify_tables(set, &found);
+    if (status)
+        coffer_node_add_text(out, "damage", found.text);
 }
 
 static const char *guard_words(coffer__mldf_guard_state state)
@@ -155,6 +170,7 @@ coffer_status coffer__mldf_describe(coffer_node *out, coffer_source *src, const 
     describe_schema(out, set);
     if (!status && opts->verbose)
         status = describe_internals(out, set, err);
+    describe_damage(out, set);
     if (coffer_source_interrupted_update(src))
         coffer_node_add_text(out, "state", "interrupted update, old state shown");
     coffer_mldf_close(set);
@@ -234,8 +250,13 @@ coffer_status coffer__mldf_list(coffer_node *out, coffer_source *src, const coff
                             "the entries of the allocation table have no names to choose by");
     open_options.limits = opts->limits;
     status = coffer_mldf_open(&set, src, &open_options, err);
-    if (status)
+    /* The payloads of a damaged file can still be listed. */
+    if (!status && !table)
+        status = coffer__mldf_verify_front(set, err);
+    if (status) {
+        coffer_mldf_close(set);
         return status;
+    }
     coffer_node *entries = coffer_node_add_list(out, "entries");
     if (table)
         status = list_table(entries, set, err);

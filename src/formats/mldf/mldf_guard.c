@@ -11,6 +11,8 @@
 
 #include <inttypes.h>
 
+#define FRONT_MAX ((uint64_t)64 << 20) /* bytes before the data that are summed just to describe a file */
+
 void coffer__mldf_compose_guard(uint8_t out[COFFER__MLDF_GUARD_SIZE], const coffer__mldf_guard *guard)
 {
     memset(out, 0, COFFER__MLDF_GUARD_SIZE);
@@ -192,6 +194,26 @@ static coffer_status verify_header(const coffer_mldf *set, coffer_error *err)
                             "the file has %" PRIu64 " bytes of %" PRIu64, set->file_size,
                             set->guard.file_size);
     return COFFER_OK;
+}
+
+coffer_status coffer__mldf_verify_front(const coffer_mldf *set, coffer_error *err)
+{
+    uint64_t front = set->header.data - COFFER__MLDF_GUARD_SIZE;
+    uint32_t crc = 0;
+    coffer_status status = verify_header(set, err);
+    if (status || !coffer__mldf_guard_holds(set) || front > FRONT_MAX)
+        return status;
+    uint8_t *scratch = coffer__malloc(COFFER__MLDF_SUM_BLOCK);
+    if (!scratch)
+        return coffer__fail_no_memory(err, COFFER__MLDF_SUM_BLOCK);
+    status = coffer__mldf_sum_range(&crc, set, 0, front, scratch, err);
+    coffer__free(scratch);
+    if (!status && crc != set->guard.front_crc)
+        status = coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER__MLDF_HEAD_SIZE,
+                              "the CRC-32 of header, descriptors and padding is %08lx, the file says %08lx; "
+                              "repair the file first",
+                              (unsigned long)crc, (unsigned long)set->guard.front_crc);
+    return status;
 }
 
 coffer_status coffer__mldf_verify_tables(coffer_mldf *set, coffer_error *err)

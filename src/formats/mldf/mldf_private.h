@@ -88,6 +88,9 @@ void coffer__mldf_compose_mark(uint8_t out[COFFER__MLDF_MARK_SIZE], const coffer
 /* Compares header, rows and tables with their checksums, where the file has them. */
 coffer_status coffer__mldf_verify_tables(coffer_mldf *set, coffer_error *err);
 
+/* The same for header and descriptors alone. */
+coffer_status coffer__mldf_verify_front(const coffer_mldf *set, coffer_error *err);
+
 /* ---- Types (mldf_format.c) ---- */
 
 typedef struct coffer__mldf_type_info {

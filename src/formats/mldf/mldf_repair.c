@@ -1,6 +1,7 @@
 /* Repairing a damaged set: header and fields must be readable, everything else may be missing. */
 #include "formats/mldf/mldf_repair.h"
 
+#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -209,6 +210,69 @@ static coffer_status read_header(coffer__mldf_rescue *work, coffer_error *err)
     return COFFER_OK;
 }
 
+/* True when header, the descriptors of this set and zeros have the checksum of the bytes before the guard. */
+static coffer_status fields_agree(bool *out, const coffer__mldf_rescue *work, const coffer_mldf *set,
+                                  coffer_error *err)
+{
+    const coffer_mldf *own = &work->set;
+    uint64_t front = own->header.data - COFFER__MLDF_GUARD_SIZE, at = own->header.descriptors;
+    size_t len = set->schema.count * set->schema.stride;
+    *out = false;
+    if (len > front - at)
+        return COFFER_OK;
+    uint8_t *bytes = coffer__malloc(len);
+    if (!bytes)
+        return coffer__fail_no_memory(err, len);
+    coffer_status status = coffer_source_read_at(bytes, set->source, set->header.descriptors, len, err);
+    uint32_t crc = coffer__crc32(0, own->header.bytes, sizeof own->header.bytes);
+    if (!status)
+        crc = coffer__mldf_sum_zeros(coffer__crc32(crc, bytes, len), front - at - len);
+    *out = !status && crc == own->guard.front_crc;
+    coffer__free(bytes);
+    return status;
+}
+
+/* The copy has the descriptors that this file had. */
+static coffer_status take_fields_of_copy(coffer__mldf_rescue *work, coffer_error *err)
+{
+    const coffer_mldf *copy = work->opts->copy;
+    coffer__mldf_schema schema = { 0 };
+    coffer_status status =
+        coffer__mldf_read_schema(&schema, copy->source, &copy->header, &work->set.limits, NULL, err);
+    if (status)
+        return status;
+    coffer__mldf_schema_free(&work->set.schema);
+    work->set.schema = schema;
+    work->set.header.samples = work->samples;
+    count_rows(work);
+    work->fields_wrong = false;
+    coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_NOTE, work->set.header.descriptors,
+                       "the field descriptors are damaged; those of the copy are used");
+    return COFFER_OK;
+}
+
+/* The bytes before the guard are header, descriptors and zeros: what differs is in the descriptors, or in
+ * zeros that nobody needs. */
+static coffer_status check_descriptors(coffer__mldf_rescue *work, coffer_error *err)
+{
+    const coffer_mldf *set = &work->set, *copy = work->opts->copy;
+    bool described = coffer__mldf_guard_holds(set) || work->header_restored, agree = false;
+    if (!described || set->header.descriptors != COFFER__MLDF_HEAD_SIZE ||
+        set->header.data < COFFER__MLDF_HEAD_SIZE + COFFER__MLDF_GUARD_SIZE)
+        return COFFER_OK;
+    coffer_status status = fields_agree(&agree, work, set, err);
+    work->fields_wrong = !agree;
+    if (status || agree)
+        return status;
+    if (copy && copy->schema.count == set->schema.count)
+        status = fields_agree(&agree, work, copy, err);
+    if (!status && agree)
+        return take_fields_of_copy(work, err);
+    coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, set->header.descriptors,
+                       "the field descriptors are damaged: names and types may be wrong");
+    return status;
+}
+
 static coffer_status fail_empty(const coffer__mldf_rescue *work, coffer_error *err)
 {
     if (work->table_count == 0)
@@ -233,7 +297,9 @@ static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_
     if (clean)
         return coffer__rescue_write(path, work->opts->overwrite, work->set.source, work->opts->progress, NULL,
                                     NULL, err);
-    status = coffer__mldf_recover(work, err);
+    status = check_descriptors(work, err);
+    if (!status)
+        status = coffer__mldf_recover(work, err);
     if (!status)
         status = coffer__mldf_rescue_table(work, err);
     if (!status && work->set.guard.mark_count > 0 &&

@@ -448,7 +448,7 @@ static coffer_status find_row(candidate *one, coffer__mldf_rescue *work, coffer_
         return status;
     work->restored += !stored || memcmp(stored, work->row, set->schema.row_size) != 0;
     one->row = work->row;
-    one->sure = true;
+    one->sure = !work->fields_wrong;
     return COFFER_OK;
 }
 

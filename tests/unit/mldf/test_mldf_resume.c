@@ -192,6 +192,61 @@ static void other_fields_options_keys_and_inputs_are_not_resumed(void **state)
     assert_int_equal(coffer_mldf_writer_drop_partial(path(), NULL), COFFER_OK);
 }
 
+/* ---- Files that changed ---- */
+
+typedef struct comparison {
+    uint64_t seen, changed; /* samples that were asked for; the one that has changed */
+} comparison;
+
+static coffer_status compare_origin(bool *same, void *context, uint64_t mark,
+                                    const coffer_mldf_origin *origin, coffer_error *err)
+{
+    comparison *asked = context;
+    (void)err;
+    assert_int_equal(mark, asked->seen + 1000);
+    assert_int_equal(origin->size, asked->seen);
+    assert_int_equal(origin->time, -(int64_t)asked->seen);
+    assert_int_equal(origin->hash[0], 7 * asked->seen);
+    assert_int_equal(origin->hash[1], ~asked->seen);
+    *same = asked->seen++ != asked->changed;
+    return COFFER_OK;
+}
+
+static void samples_are_kept_up_to_the_first_whose_file_has_changed(void **state)
+{
+    static const uint64_t changes[] = { 1, 30000 };
+    (void)state;
+    for (size_t k = 0; k < sizeof changes / sizeof changes[0]; k++) {
+        coffer_mldf_writer_opts opts = resumable();
+        comparison asked = { 0, changes[k] };
+        temp_empty(temp_folder);
+        coffer_mldf_writer *writer = create(0, &opts);
+        for (uint64_t i = 0; i < 40000; i++) {
+            coffer_mldf_origin origin = COFFER_MLDF_ORIGIN_INIT;
+            origin.size = i;
+            origin.time = -(int64_t)i;
+            origin.hash[0] = 7 * i;
+            origin.hash[1] = ~i;
+            coffer_mldf_writer_set_mark(writer, i + 1000);
+            assert_int_equal(coffer_mldf_writer_set_origin(writer, &origin, NULL), COFFER_OK);
+            assert_int_equal(dataset_write_samples(writer, i, 1, NULL), COFFER_OK);
+        }
+        coffer_mldf_writer_discard(writer);
+        opts.resume_check = compare_origin;
+        opts.resume_context = &asked;
+        coffer_status status = resume(&writer, 0, &opts);
+        if (changes[k] < 2) { /* not even the first record */
+            assert_int_equal(status, COFFER_E_NOT_FOUND);
+            continue;
+        }
+        assert_int_equal(status, COFFER_OK);
+        uint64_t kept = coffer_mldf_writer_sample(writer);
+        assert_true(kept > 1000 && kept <= changes[k]);
+        assert_int_equal(coffer_mldf_writer_commit(writer, NULL), COFFER_OK);
+        dataset_expect_clean(path());
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_discarded_writer_keeps_every_finished_sample),
         cmocka_unit_test(damaged_leftovers_are_used_up_to_the_damage),
         cmocka_unit_test(other_fields_options_keys_and_inputs_are_not_resumed),
+        cmocka_unit_test(samples_are_kept_up_to_the_first_whose_file_has_changed),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

@@ -138,11 +138,6 @@ uint32_t coffer_mldf_flags(const coffer_mldf *set)
     return set->header.flags;
 }
 
-uint16_t coffer_mldf_version_major(const coffer_mldf *set)
-{
-    return set->header.major;
-}
-
 uint16_t coffer_mldf_version_minor(const coffer_mldf *set)
 {
     return set->header.minor;

@@ -7,6 +7,7 @@
 #include "formats/mldf/write/mldf_write.h"
 
 #include <inttypes.h>
+#include <sodium.h>
 
 #define PIECE COFFER__MLDF_SUM_BLOCK     /* a multiple of a table entry */
 #define READ_ANYWAY ((uint64_t)64 << 20) /* data that costs next to nothing to read */
@@ -62,6 +63,10 @@ coffer_status coffer__mldf_base_fields(coffer_mldf_writer *writer, const coffer_
         return status;
     keep_dictionaries(writer);
     writer->base->same_fields = !added;
+    /* The first encrypted field: there is a place for an identifier, and nothing is tied to another one. */
+    if (added && added->flags & COFFER_MLDF_FIELD_ENCRYPTED && !set->any_encrypted &&
+        coffer__mldf_guard_holds(set))
+        randombytes_buf(writer->id, sizeof writer->id);
     return COFFER_OK;
 }
 
