@@ -225,9 +225,10 @@ static double read_model(const reading *work)
         tensors[i] = i;
         outs[i] = work->memory + i * coffer_mcf_tensor_at(model, i)->size;
     }
-    bench_must(coffer_mcf_read_many(
-                   outs, model, tensors, TENSORS,
-                   &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = work->threads }, &err),
+    bench_must(coffer_mcf_read_many(outs, model, tensors, TENSORS,
+                                    &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts),
+                                                             .threads = work->threads },
+                                    &err),
                &err, model_path);
     coffer_mcf_close(model);
     coffer_source_close(src);

@@ -63,8 +63,9 @@ static void walk_tensors(const coffer_mcf *model)
         MUST(same.name_len == tensor.name_len && memcmp(same.name, tensor.name, tensor.name_len) == 0);
         walk_tensor(model, i);
     }
-    if (coffer_mcf_content_hash(hash, model, &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 },
-                                NULL) == COFFER_OK)
+    if (coffer_mcf_content_hash(
+            hash, model, &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 },
+            NULL) == COFFER_OK)
         seen += hash[0];
 }
 

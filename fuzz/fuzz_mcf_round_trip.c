@@ -31,7 +31,8 @@ static bool is_clean(const char *path, const coffer_limits *limits, uint8_t hash
     if (clean) {
         MUST(coffer_mcf_open(&model, src, NULL, NULL) == COFFER_OK);
         MUST(coffer_mcf_content_hash(hash, model,
-                                     &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 },
+                                     &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts),
+                                                              .threads = 1 },
                                      NULL) == COFFER_OK);
         coffer_mcf_close(model);
     }

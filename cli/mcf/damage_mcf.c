@@ -20,8 +20,7 @@ int cli_report_damage(const char *path)
         fputs(damage->section ? ": section " : ": tensor ", stderr);
         term_print_text(stderr, damage->name, damage->name_len, 0);
         fprintf(stderr, ": %" PRIu64 " bytes from %" PRIu64 " on are %s; recorded in Damage\n", damage->size,
-                damage->begin,
-                damage->reason == COFFER_MCF_DAMAGE_CHECKSUM ? "damaged" : "not verified");
+                damage->begin, damage->reason == COFFER_MCF_DAMAGE_CHECKSUM ? "damaged" : "not verified");
     }
     coffer_mcf_close(model);
     return count ? CLI_FINDINGS : CLI_OK;

@@ -40,7 +40,8 @@ static int set_section(set_job *job, const char *name, uint32_t type)
     coffer_source *src = NULL;
     if (job->read_input)
         return cli_usage(job->args,
-                         "%s: only one section or file per command, since each is read from the same input", name);
+                         "%s: only one section or file per command, since each is read from the same input",
+                         name);
     if (!input && term_is_terminal(stdin))
         return cli_usage(job->args, "%s is read from standard input: coffer set FILE %s < FILE", name, name);
     job->read_input = true;

@@ -55,8 +55,8 @@ static int run(const cli_args *args, coffer_source *src)
     term_progress_end(&bar);
     int result;
     if (status)
-        result = cli_fail_between(path, folder, &err,
-                                  status == COFFER_E_EXISTS ? "--force overwrites it" : NULL);
+        result =
+            cli_fail_between(path, folder, &err, status == COFFER_E_EXISTS ? "--force overwrites it" : NULL);
     else if (!cli_has(args, "json"))
         result = print_for_people(folder, root);
     else

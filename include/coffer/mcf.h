@@ -51,15 +51,15 @@ typedef struct coffer_mcf coffer_mcf;
 
 typedef struct coffer_mcf_open_opts {
     uint32_t struct_size;
-    /* Require checksums: COFFER_E_MISSING at open when the file has none, or stale ones. Without it, reads are
-     * verified whenever the file has checksums. */
+    /* Require checksums: COFFER_E_MISSING at open when the file has none, or stale ones. Without it, reads
+     * are verified whenever the file has checksums. */
     bool verify;
     /* Open the intact part of a damaged file: sections outside of the file are left out; tensors outside of
      * it are listed, and reading them fails. */
     bool lenient;
     const coffer_limits *limits;
-    /* Return payloads whose checksum is wrong instead of failing with COFFER_E_BAD_CHECKSUM. Header, directory,
-     * index and sections are verified all the same. */
+    /* Return payloads whose checksum is wrong instead of failing with COFFER_E_BAD_CHECKSUM. Header,
+     * directory, index and sections are verified all the same. */
     bool allow_damaged;
 } coffer_mcf_open_opts;
 
@@ -134,8 +134,8 @@ typedef struct coffer_mcf_work_opts {
 
 COFFER_API void coffer_mcf_work_opts_init(coffer_mcf_work_opts *out, uint32_t struct_size);
 
-/* Verifies payload bytes [begin, begin + len) of a tensor, for callers that read them by themselves. COFFER_OK
- * when the file has no checksums. */
+/* Verifies payload bytes [begin, begin + len) of a tensor, for callers that read them by themselves.
+ * COFFER_OK when the file has no checksums. */
 COFFER_API_STATUS coffer_mcf_verify(const coffer_mcf *model, size_t tensor, uint64_t begin, uint64_t len,
                                     coffer_error *err);
 /* Reads payload bytes [begin, begin + len) of a tensor. */
@@ -205,8 +205,8 @@ typedef enum coffer_mcf_damage_reason {
 /* Bytes that were known to be damaged when the file was written. */
 typedef struct coffer_mcf_damage {
     uint32_t struct_size;
-    uint32_t section;  /* type of the section; 0 = a tensor */
-    const char *name;  /* of the tensor or section, NUL-terminated */
+    uint32_t section; /* type of the section; 0 = a tensor */
+    const char *name; /* of the tensor or section, NUL-terminated */
     size_t name_len;
     coffer_mcf_damage_reason reason;
     uint64_t begin, size; /* in the payload or section */
@@ -214,8 +214,8 @@ typedef struct coffer_mcf_damage {
     uint32_t found;       /* CRC-32 of the damaged bytes */
 } coffer_mcf_damage;
 
-#define COFFER_MCF_DAMAGE_INIT                                                           \
-    {                                                                                    \
+#define COFFER_MCF_DAMAGE_INIT                                                          \
+    {                                                                                   \
         sizeof(coffer_mcf_damage), 0, NULL, 0, COFFER_MCF_DAMAGE_UNVERIFIED, 0, 0, 0, 0 \
     }
 
@@ -456,8 +456,8 @@ COFFER_API_STATUS coffer_mcf_editor_remove_section(coffer_mcf_editor *editor, ui
 COFFER_API_STATUS coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const char *field,
                                                    const char *text, coffer_mcf_kv_type type,
                                                    coffer_error *err);
-/* Adds, replaces or, with bytes == NULL, removes a file of the model's folder. A name of a section (config.json)
- * is refused: use coffer_mcf_editor_set_section. */
+/* Adds, replaces or, with bytes == NULL, removes a file of the model's folder. A name of a section
+ * (config.json) is refused: use coffer_mcf_editor_set_section. */
 COFFER_API_STATUS coffer_mcf_editor_set_file(coffer_mcf_editor *editor, const char *name, const void *bytes,
                                              size_t len, coffer_error *err);
 /* Adds or recomputes the Checksums section; reads every payload. Existing checksums are verified first:

@@ -220,9 +220,9 @@ COFFER_API void coffer_mcf_unpack_opts_init(coffer_mcf_unpack_opts *out, uint32_
 
 /* Restores the folder that a model was packed from. Weights are restored byte for byte when the model has
  * their safetensors headers and unconverted tensors; otherwise they are written as model.safetensors.
- * out : may be NULL; gets "files", a list of name, size, exact (bool) and reason (why a file is not exact), and
- *       "exact", the number of exact ones.
- * folder : created when it does not exist. opts : NULL for defaults. */
+ * out : may be NULL; gets "files", a list of name, size, exact (bool) and reason (why a file is not exact),
+ * and "exact", the number of exact ones. folder : created when it does not exist. opts : NULL for defaults.
+ */
 COFFER_API_STATUS coffer_mcf_unpack(coffer_node *out, const char *folder, const char *path,
                                     const coffer_mcf_unpack_opts *opts, coffer_error *err);
 

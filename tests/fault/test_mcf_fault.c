@@ -94,7 +94,8 @@ static coffer_status edit(const char *path, coffer_error *err)
     if (!(status = coffer_mcf_editor_set_model_info(editor, "model_name", "edited", 0, err)) &&
         !(status = coffer_mcf_editor_set_section(editor, COFFER_MCF_CONFIG, "{}", 2, err)) &&
         !(status = coffer_mcf_editor_set_checksums(
-              editor, &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 }, err)))
+              editor, &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 },
+              err)))
         status = coffer_mcf_editor_commit(editor, err);
     coffer_mcf_editor_close(editor);
     return status;
@@ -149,7 +150,8 @@ static coffer_status read_all(const char *path, coffer_error *err)
         (status = coffer_mcf_get_model_info(&info, model, err)) ||
         (status = coffer_mcf_read_rows_f32(rows, model, 0, 0, 2, err)) ||
         (status = coffer_mcf_content_hash(
-             hash, model, &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 }, err)) ||
+             hash, model,
+             &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 }, err)) ||
         (status = coffer_report_new(&report, 0, err)) ||
         (status = coffer_check(report, src, &check_opts, err)) || (status = coffer_node_new(&node, err)) ||
         (status = coffer_describe(node, src, NULL, err)) || (status = coffer_node_new(&list, err)) ||

@@ -286,8 +286,8 @@ static bool is_kept(uint32_t type)
 {
     return type != COFFER_MCF_MODEL_INFO && type != COFFER_MCF_QUANT_INFO &&
            type != COFFER_MCF_TENSOR_INDEX && type != COFFER_MCF_TENSOR_DATA &&
-           type != COFFER_MCF_CHECKSUMS && type != COFFER_MCF_QUALITY &&
-           type != COFFER_MCF_DIRECTORY_COPY && type != COFFER_MCF_DAMAGE;
+           type != COFFER_MCF_CHECKSUMS && type != COFFER_MCF_QUALITY && type != COFFER_MCF_DIRECTORY_COPY &&
+           type != COFFER_MCF_DAMAGE;
 }
 
 static coffer_status put_sections(gguf_export *export, coffer_error *err)

@@ -45,7 +45,7 @@ typedef struct coffer__mcf_pack {
     coffer__mcf_left_out *left_out;
     size_t left_out_count, left_out_capacity;
     uint64_t found, packed; /* files of the inputs */
-    char *chat_template; /* of chat_template.jinja; NULL when the folder has none */
+    char *chat_template;    /* of chat_template.jinja; NULL when the folder has none */
     size_t chat_template_len;
     char *chat_template_path;
     coffer__mcf_info info;
@@ -78,8 +78,8 @@ coffer_status coffer__mcf_pack_read(uint8_t **out, size_t *len, const char *path
 coffer_status coffer__mcf_pack_folder(coffer__mcf_pack *pack, const char *folder, coffer_error *err);
 /* The headers of the safetensors files of a set. */
 coffer_status coffer__mcf_pack_heads(coffer__mcf_pack *pack, const coffer_tensors *set, coffer_error *err);
-/* Adds a file; bytes belong to the pack from now on, also on failure. COFFER_E_DUPLICATE when another file has
- * the name. */
+/* Adds a file; bytes belong to the pack from now on, also on failure. COFFER_E_DUPLICATE when another file
+ * has the name. */
 coffer_status coffer__mcf_pack_add_file(coffer__mcf_pack *pack, const char *name, coffer_mcf_file_kind kind,
                                         uint8_t *bytes, size_t len, coffer_error *err);
 /* Takes the files of a model that is packed again. */

@@ -1,5 +1,5 @@
-/* The files of a model folder that are neither tensors nor sections: stored by name, so that the folder can be
- * restored. Every file that is found is packed or noted as left out. */
+/* The files of a model folder that are neither tensors nor sections: stored by name, so that the folder can
+ * be restored. Every file that is found is packed or noted as left out. */
 #include "base/array.h"
 #include "base/bytes.h"
 #include "base/fail.h"
@@ -237,9 +237,8 @@ static coffer_status list_folder(folder_entry **out, size_t *count, void *folder
         if (!status && !copy)
             status = coffer__fail_no_memory(err, strlen(name));
         if (!status)
-            (*out)[(*count)++] = (folder_entry){
-                copy, coffer__os_stat_in(folder, copy, &st) == 0 && S_ISLNK(st.st_mode)
-            };
+            (*out)[(*count)++] =
+                (folder_entry){ copy, coffer__os_stat_in(folder, copy, &st) == 0 && S_ISLNK(st.st_mode) };
     }
     if (!status && *count > 1)
         qsort(*out, *count, sizeof **out, by_name);

@@ -25,7 +25,7 @@ static const uint32_t section_types[] = {
 #define SECTION_COUNT (sizeof section_types / sizeof *section_types)
 
 coffer_status coffer__mcf_pack_read(uint8_t **out, size_t *len, const char *path, const coffer_limits *limits,
-                               coffer_error *err)
+                                    coffer_error *err)
 {
     coffer_source_opts opts = COFFER_SOURCE_OPTS_INIT;
     coffer_source *src = NULL;
@@ -95,7 +95,8 @@ static coffer_status add_resource(coffer__mcf_pack *pack, uint32_t type, const c
     if (before)
         return fail_twice(before->path, path, err);
     coffer_status status = new_resource(&resource, pack, type, 1, path, err);
-    return status ? status : coffer__mcf_pack_read(&resource->bytes, &resource->len, path, &pack->limits, err);
+    return status ? status
+                  : coffer__mcf_pack_read(&resource->bytes, &resource->len, path, &pack->limits, err);
 }
 
 static coffer_status add_template(coffer__mcf_pack *pack, const char *path, coffer_error *err)
@@ -231,7 +232,8 @@ static coffer_status take_model(coffer__mcf_pack *pack, const coffer_mcf *model,
 /* Files that belong to a model and contain no tensors, when they are named one by one. */
 static bool is_other_file(const char *path)
 {
-    static const char *const extensions[] = { ".json", ".txt", ".md", ".jinja", ".model", ".py", ".yaml", ".yml" };
+    static const char *const extensions[] = { ".json",  ".txt", ".md",   ".jinja",
+                                              ".model", ".py",  ".yaml", ".yml" };
     const char *name = path + coffer__file_folder_len(path);
     for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
         if (coffer__file_has_extension(name, extensions[i]))

@@ -132,7 +132,8 @@ static bool has_file(const coffer_mcf_file *files, size_t count, const char *nam
 }
 
 /* A section whose file is stored as well was changed while packing: the file is what is restored. */
-static coffer_status write_sections(unpack *job, const coffer_mcf_file *files, size_t count, coffer_error *err)
+static coffer_status write_sections(unpack *job, const coffer_mcf_file *files, size_t count,
+                                    coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (uint32_t type = COFFER_MCF_CONFIG; !status && type <= COFFER_MCF_MERGES; type++) {
@@ -250,8 +251,8 @@ static coffer_status place_tensors(weights *file, unpack *job, bool *used, const
 static coffer_status plan_file(unpack *job, bool *used, const coffer_mcf_file *from, coffer_error *err)
 {
     coffer__json *json = NULL;
-    coffer_status status = coffer__array_reserve_one(&job->files, &job->file_capacity, job->file_count,
-                                                     sizeof *job->files, err);
+    coffer_status status =
+        coffer__array_reserve_one(&job->files, &job->file_capacity, job->file_count, sizeof *job->files, err);
     if (status)
         return status;
     weights *file = &job->files[job->file_count++];

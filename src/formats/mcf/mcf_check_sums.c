@@ -183,8 +183,8 @@ static bool locate(uint64_t *offset, const coffer__mcf_checker *check, const cof
     }
     for (size_t i = 0; !damage->section && i < check->index.count; i++) {
         coffer__mcf_entry entry = coffer__mcf_index_entry(&check->index, i);
-        if (!entry.name || coffer__mcf_compare_names(entry.name, entry.name_len, damage->name,
-                                                     damage->name_len) != 0)
+        if (!entry.name ||
+            coffer__mcf_compare_names(entry.name, entry.name_len, damage->name, damage->name_len) != 0)
             continue;
         begin = entry.offset;
         size = entry.size;
@@ -225,8 +225,8 @@ static coffer_status check_damage(const coffer__mcf_checker *check, const coffer
     if (status)
         return status;
     const char *kind = damage->section ? "section" : "tensor";
-    bool replaced = damage->reason == COFFER_MCF_DAMAGE_CHECKSUM ? crc == damage->expected
-                                                                 : crc != damage->found;
+    bool replaced =
+        damage->reason == COFFER_MCF_DAMAGE_CHECKSUM ? crc == damage->expected : crc != damage->found;
     if (replaced)
         coffer__report_add(check->report, COFFER_E_INCONSISTENT, COFFER_NOTE, offset,
                            "%s %s: recorded damage has been replaced; 'coffer set FILE --delete Damage' "

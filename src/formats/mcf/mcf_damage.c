@@ -85,8 +85,7 @@ static bool total_of_names(size_t *out, const uint8_t *records, size_t count, ui
 {
     uint64_t total = count;
     for (size_t i = 0; i < count; i++)
-        total +=
-            coffer__load_u32(records + i * COFFER__MCF_DAMAGE_RECORD + COFFER__MCF_DAMAGE_NAME_LEN_AT);
+        total += coffer__load_u32(records + i * COFFER__MCF_DAMAGE_RECORD + COFFER__MCF_DAMAGE_NAME_LEN_AT);
     return total <= max && coffer__to_size(out, total);
 }
 

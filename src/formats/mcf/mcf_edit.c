@@ -130,8 +130,9 @@ coffer_status coffer_mcf_editor_set_section(coffer_mcf_editor *editor, uint32_t 
         coffer__free(copy);
         return status;
     }
-    status = coffer__mcf_put_change(
-        editor, (coffer__mcf_change){ type, version_of(editor, type), false, copy, len }, err);
+    status =
+        coffer__mcf_put_change(editor,
+                               (coffer__mcf_change){ type, version_of(editor, type), false, copy, len }, err);
     return status ? status : coffer__mcf_forget_file(editor, coffer_mcf_section_name(type), err);
 }
 
@@ -195,7 +196,7 @@ coffer_status coffer_mcf_editor_set_model_info(coffer_mcf_editor *editor, const 
         coffer__free(bytes);
         return status;
     }
-    return coffer__mcf_put_change(editor,
-                      (coffer__mcf_change){ COFFER_MCF_MODEL_INFO, COFFER__MCF_SECTION_VERSION, false, bytes, len }, err);
+    return coffer__mcf_put_change(
+        editor, (coffer__mcf_change){ COFFER_MCF_MODEL_INFO, COFFER__MCF_SECTION_VERSION, false, bytes, len },
+        err);
 }
-

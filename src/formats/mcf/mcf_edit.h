@@ -41,8 +41,8 @@ typedef struct coffer__mcf_written {
 
 /* Decides which ranges the new table has: *wanted is false when the file gets no new table. The new parts
  * are added later. */
-coffer_status coffer__mcf_edit_sums_begin(coffer__mcf_sums *out, bool *wanted, const coffer_mcf_editor *editor,
-                                          coffer_error *err);
+coffer_status coffer__mcf_edit_sums_begin(coffer__mcf_sums *out, bool *wanted,
+                                          const coffer_mcf_editor *editor, coffer_error *err);
 /* Fills the sums: of the written parts from memory, of the others from the old table or the file. sums :
  * planned with the ranges of the written parts. */
 coffer_status coffer__mcf_edit_sums_fill(coffer__mcf_sums *sums, const coffer_mcf_editor *editor,

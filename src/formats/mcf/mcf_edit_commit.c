@@ -139,8 +139,7 @@ static void plan_changes(commit *work)
 
 static void plan_copy(commit *work)
 {
-    const coffer_mcf_section *old =
-        coffer_mcf_find_section(work->editor->model, COFFER_MCF_DIRECTORY_COPY);
+    const coffer_mcf_section *old = coffer_mcf_find_section(work->editor->model, COFFER_MCF_DIRECTORY_COPY);
     uint64_t needed = COFFER__MCF_COPY_ENTRIES_AT +
                       ((uint64_t)work->count + 1 + work->has_sums) * COFFER__MCF_DIRECTORY_ENTRY;
     if (old)
@@ -151,8 +150,8 @@ static void plan_copy(commit *work)
     work->copy = work->old_copy;
     if (!old || old->size < needed) {
         work->end = aligned(work->end);
-        work->copy = (coffer_mcf_section){ COFFER_MCF_DIRECTORY_COPY, COFFER__MCF_SECTION_VERSION, work->end,
-                                           needed };
+        work->copy =
+            (coffer_mcf_section){ COFFER_MCF_DIRECTORY_COPY, COFFER__MCF_SECTION_VERSION, work->end, needed };
         work->end += needed;
     }
     plan_section(work, work->copy, 0);
@@ -170,7 +169,8 @@ static coffer_status add_new_ranges(commit *work, uint64_t old_end, uint64_t dir
     if (!status && work->copy.offset < old_end)
         status = coffer__mcf_sums_add(&work->sums, work->copy.offset, work->copy.size, err);
     /* The directory's place is not known yet, but it is after everything else. */
-    return status ? status : coffer__mcf_sums_add(&work->sums, UINT64_MAX - directory_len, directory_len, err);
+    return status ? status
+                  : coffer__mcf_sums_add(&work->sums, UINT64_MAX - directory_len, directory_len, err);
 }
 
 static coffer_status plan_table(commit *work, uint64_t old_end, coffer_error *err)
@@ -249,7 +249,8 @@ static coffer_status compose_table(commit *work, coffer_error *err)
     parts[count++] = (coffer__mcf_written){ work->copy.offset, work->copy_bytes, (size_t)work->copy.size };
     for (size_t i = 0; i < editor->count; i++) {
         const coffer__mcf_change *edit = &editor->changes[i];
-        const coffer_mcf_section *section = coffer__mcf_first_section(work->sections, work->count, edit->type);
+        const coffer_mcf_section *section =
+            coffer__mcf_first_section(work->sections, work->count, edit->type);
         if (!edit->removed && section)
             parts[count++] = (coffer__mcf_written){ section->offset, edit->bytes, edit->len };
     }
@@ -306,10 +307,10 @@ static coffer_status write_changes(const commit *work, coffer_error *err)
         status = coffer__update_overwrite(editor->update, ranges[0].offset, work->front + ranges[0].offset,
                                           (size_t)ranges[0].length, err);
     if (!status && patches)
-        status = coffer__update_overwrite(
-            editor->update, ranges[1].offset,
-            work->copy.offset == work->old_copy.offset ? work->copy_bytes : work->no_copy,
-            (size_t)ranges[1].length, err);
+        status = coffer__update_overwrite(editor->update, ranges[1].offset,
+                                          work->copy.offset == work->old_copy.offset ? work->copy_bytes
+                                                                                     : work->no_copy,
+                                          (size_t)ranges[1].length, err);
     return status ? status : coffer__update_commit(editor->update, err);
 }
 

@@ -57,8 +57,8 @@ static coffer_status look_for_damage(coffer_mcf_editor *editor, const coffer_mcf
         coffer_mcf_damage *damages = NULL;
         size_t count = 0;
         if (!model->allow_damaged) {
-            status = coffer__mcf_verify_range(model, model->tensors[i].offset, model->tensors[i].size, NULL,
-                                              err);
+            status =
+                coffer__mcf_verify_range(model, model->tensors[i].offset, model->tensors[i].size, NULL, err);
             continue;
         }
         status = coffer_mcf_tensor_damage(&damages, &count, model, i, err);
@@ -218,14 +218,14 @@ static coffer_status load_old(coffer__mcf_sums *out, bool *usable, const coffer_
         return COFFER_OK;
     if (status)
         return coffer__fail_copy(err, &cause);
-    *usable = out->version == COFFER__MCF_SUMS_VERSION &&
-              !coffer__mcf_sums_stale(out, &editor->model->header, coffer_source_size(src), section->offset,
-                                      NULL);
+    *usable =
+        out->version == COFFER__MCF_SUMS_VERSION &&
+        !coffer__mcf_sums_stale(out, &editor->model->header, coffer_source_size(src), section->offset, NULL);
     return COFFER_OK;
 }
 
-coffer_status coffer__mcf_edit_sums_begin(coffer__mcf_sums *out, bool *wanted, const coffer_mcf_editor *editor,
-                                          coffer_error *err)
+coffer_status coffer__mcf_edit_sums_begin(coffer__mcf_sums *out, bool *wanted,
+                                          const coffer_mcf_editor *editor, coffer_error *err)
 {
     const coffer__mcf_change *removed = coffer__mcf_find_change(editor, COFFER_MCF_CHECKSUMS);
     coffer__mcf_sums old = { 0 };

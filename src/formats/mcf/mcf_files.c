@@ -74,8 +74,7 @@ static coffer_status add_file(coffer__mcf_files *files, const char *name, size_t
         coffer__free(own);
         return status;
     }
-    files->items[files->count++] =
-        (coffer__mcf_file){ { copy, size, kind }, copy, own ? own : bytes, own };
+    files->items[files->count++] = (coffer__mcf_file){ { copy, size, kind }, copy, own ? own : bytes, own };
     return COFFER_OK;
 }
 
@@ -136,9 +135,9 @@ coffer_status coffer__mcf_files_decode(coffer__mcf_files *out, uint8_t *bytes, s
     uint64_t tables = COFFER__MCF_FILES_HEADER + (uint64_t)count * COFFER__MCF_FILES_ENTRY;
     if (len < COFFER__MCF_FILES_HEADER ||
         coffer__load_u32(bytes + COFFER__MCF_FILES_VERSION_AT) != COFFER__MCF_SECTION_VERSION)
-        status = coffer__fail(err, COFFER_E_BAD_VALUE, base, "Files has %zu bytes and an unknown version", len);
-    else if (tables > len ||
-             coffer__load_u64(bytes + COFFER__MCF_FILES_NAMES_SIZE_AT) > len - tables)
+        status =
+            coffer__fail(err, COFFER_E_BAD_VALUE, base, "Files has %zu bytes and an unknown version", len);
+    else if (tables > len || coffer__load_u64(bytes + COFFER__MCF_FILES_NAMES_SIZE_AT) > len - tables)
         status = coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base,
                               "Files has %zu bytes, which is too few for %zu files", len, count);
     for (size_t i = 0; !status && i < count; i++) {

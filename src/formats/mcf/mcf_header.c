@@ -221,13 +221,20 @@ static const struct section_name {
     uint32_t type;
     const char *name;
 } section_names[] = {
-    { COFFER_MCF_MODEL_INFO, "ModelInfo" },     { COFFER_MCF_QUANT_INFO, "QuantInfo" },
-    { COFFER_MCF_TENSOR_INDEX, "TensorIndex" }, { COFFER_MCF_TENSOR_DATA, "TensorData" },
-    { COFFER_MCF_CONFIG, "config.json" },       { COFFER_MCF_GENERATION_CONFIG, "generation_config.json" },
-    { COFFER_MCF_TOKENIZER, "tokenizer.json" }, { COFFER_MCF_TOKENIZER_CONFIG, "tokenizer_config.json" },
-    { COFFER_MCF_VOCAB, "vocab.json" },         { COFFER_MCF_MERGES, "merges.txt" },
-    { COFFER_MCF_CHECKSUMS, "Checksums" },      { COFFER_MCF_QUALITY, "QuantQuality" },
-    { COFFER_MCF_DIRECTORY_COPY, "DirectoryCopy" }, { COFFER_MCF_DAMAGE, "Damage" },
+    { COFFER_MCF_MODEL_INFO, "ModelInfo" },
+    { COFFER_MCF_QUANT_INFO, "QuantInfo" },
+    { COFFER_MCF_TENSOR_INDEX, "TensorIndex" },
+    { COFFER_MCF_TENSOR_DATA, "TensorData" },
+    { COFFER_MCF_CONFIG, "config.json" },
+    { COFFER_MCF_GENERATION_CONFIG, "generation_config.json" },
+    { COFFER_MCF_TOKENIZER, "tokenizer.json" },
+    { COFFER_MCF_TOKENIZER_CONFIG, "tokenizer_config.json" },
+    { COFFER_MCF_VOCAB, "vocab.json" },
+    { COFFER_MCF_MERGES, "merges.txt" },
+    { COFFER_MCF_CHECKSUMS, "Checksums" },
+    { COFFER_MCF_QUALITY, "QuantQuality" },
+    { COFFER_MCF_DIRECTORY_COPY, "DirectoryCopy" },
+    { COFFER_MCF_DAMAGE, "Damage" },
     { COFFER_MCF_FILES, "Files" },
 };
 

@@ -77,8 +77,8 @@ static coffer_status load_directory(coffer_mcf *model, bool lenient, coffer_erro
     else if (lenient && (status == COFFER_E_OUT_OF_BOUNDS || status == COFFER_E_OVERLAP))
         return COFFER_OK;
     if (!status && !lenient)
-        status = coffer__mcf_copy_compare(model->source, &model->header, model->sections, &model->limits,
-                                          err);
+        status =
+            coffer__mcf_copy_compare(model->source, &model->header, model->sections, &model->limits, err);
     return status ? status : settle_sections(model, lenient, err);
 }
 

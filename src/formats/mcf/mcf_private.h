@@ -140,8 +140,8 @@ typedef struct coffer__mcf_range {
 
 typedef struct coffer__mcf_sums {
     uint32_t version;
-    uint64_t file_size, place;  /* version 2: of the file and of the section, when it was written */
-    coffer__mcf_range *ranges;  /* sorted, none overlapping; version 1: TensorData */
+    uint64_t file_size, place; /* version 2: of the file and of the section, when it was written */
+    coffer__mcf_range *ranges; /* sorted, none overlapping; version 1: TensorData */
     size_t range_count, range_capacity;
     uint32_t *sums;
     size_t sum_count;
@@ -248,7 +248,7 @@ coffer_status coffer__mcf_change_model_info(struct coffer__buffer *out, coffer_m
 /* ---- Files (mcf_files.c) ---- */
 
 typedef struct coffer__mcf_file {
-    coffer_mcf_file file;  /* its name is in `name` */
+    coffer_mcf_file file; /* its name is in `name` */
     char *name;
     const uint8_t *bytes; /* in the section, or `own` */
     uint8_t *own;         /* NULL = in the section */

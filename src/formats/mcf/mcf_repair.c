@@ -1,11 +1,11 @@
 /* Repair: writes the complete tensors and readable sections to a new file. When the directory is lost,
  * searches for the index. */
+#include "formats/mcf/mcf_repair.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "formats/mcf/mcf_repair.h"
 #include "formats/rescue.h"
 
 #include <inttypes.h>

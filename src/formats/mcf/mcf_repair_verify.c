@@ -110,9 +110,8 @@ static coffer_status find_sums(coffer__mcf_rescue *work, coffer_error *err)
         work->has_shift = true;
         work->shift = (int64_t)(section.offset - work->sums.place);
         coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, section.offset,
-                           "bytes %s before %" PRIu64 ": %" PRIu64,
-                           work->shift < 0 ? "removed" : "inserted", section.offset,
-                           (uint64_t)(work->shift < 0 ? -work->shift : work->shift));
+                           "bytes %s before %" PRIu64 ": %" PRIu64, work->shift < 0 ? "removed" : "inserted",
+                           section.offset, (uint64_t)(work->shift < 0 ? -work->shift : work->shift));
     }
     return COFFER_OK;
 }
@@ -161,8 +160,8 @@ static coffer_status add_damage(coffer__mcf_rescue *work, const coffer_mcf_damag
 
 static coffer_status add_patch(coffer__mcf_rescue *work, coffer__mcf_patch patch, coffer_error *err)
 {
-    coffer_status status = coffer__array_reserve_one(&work->patches, &work->patch_capacity,
-                                                     work->patch_count, sizeof patch, err);
+    coffer_status status = coffer__array_reserve_one(&work->patches, &work->patch_capacity, work->patch_count,
+                                                     sizeof patch, err);
     if (!status)
         work->patches[work->patch_count++] = patch;
     return status;
@@ -203,9 +202,8 @@ static bool is_verified_in_copy(coffer__mcf_rescue *work, size_t tensor, uint64_
 static bool is_intact_in_copy(coffer__mcf_rescue *work, const coffer__mcf_entry *entry,
                               const coffer_mcf_tensor *tensor, size_t index)
 {
-    const coffer__mcf_range *range = work->has_sums && work->sums.version > 1
-                                         ? coffer__mcf_sums_find(&work->sums, entry->offset)
-                                         : NULL;
+    const coffer__mcf_range *range =
+        work->has_sums && work->sums.version > 1 ? coffer__mcf_sums_find(&work->sums, entry->offset) : NULL;
     if (!range || range->offset != entry->offset || range->size != entry->size)
         return is_verified_in_copy(work, index, 0, entry->size);
     for (size_t i = 0; i < coffer__chunk_count(entry->size); i++) {
@@ -256,8 +254,9 @@ static coffer_status rescue_bytes(coffer__mcf_rescue *work, size_t tensor, uint6
                           : is_verified_in_copy(work, index, begin, size))) {
         coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_WARNING, entry.offset + begin,
                            "tensor %s: %" PRIu64 " damaged bytes are taken from the copy", name.text, size);
-        return add_patch(
-            work, (coffer__mcf_patch){ tensor, begin, size, work->copy->source, copy->offset + begin }, err);
+        return add_patch(work,
+                         (coffer__mcf_patch){ tensor, begin, size, work->copy->source, copy->offset + begin },
+                         err);
     }
     damage.name = entry.name;
     damage.name_len = entry.name_len;
@@ -323,8 +322,8 @@ static coffer_status verify_tensors(coffer__mcf_rescue *work, coffer_error *err)
 
 static coffer_status add_moved(coffer__mcf_rescue *work, coffer__mcf_moved moved, coffer_error *err)
 {
-    coffer_status status = coffer__array_reserve_one(&work->moved, &work->moved_capacity, work->moved_count,
-                                                     sizeof moved, err);
+    coffer_status status =
+        coffer__array_reserve_one(&work->moved, &work->moved_capacity, work->moved_count, sizeof moved, err);
     if (!status)
         work->moved[work->moved_count++] = moved;
     return status;
@@ -359,8 +358,7 @@ static coffer_status verify_section(coffer__mcf_rescue *work, const coffer_mcf_s
                                     coffer_error *err)
 {
     const coffer__mcf_range *range = coffer__mcf_sums_find(&work->sums, section->offset);
-    const coffer_mcf_section *copy =
-        work->copy ? coffer_mcf_find_section(work->copy, section->type) : NULL;
+    const coffer_mcf_section *copy = work->copy ? coffer_mcf_find_section(work->copy, section->type) : NULL;
     if (!range || range->offset != section->offset || range->size != section->size ||
         range_matches(work, work->source, section->offset, range))
         return COFFER_OK;
@@ -400,9 +398,9 @@ static coffer_status keep_known_damage(coffer__mcf_rescue *work, coffer_error *e
                     coffer__range_fits(damage->begin, damage->size,
                                        coffer__mcf_index_entry(&model->index, tensor).size);
         if (fits && !work->left_out[tensor])
-            status = rescue_bytes(work, tensor, damage->begin, damage->size,
-                                  damage->reason == COFFER_MCF_DAMAGE_CHECKSUM ? &damage->expected : NULL,
-                                  err);
+            status =
+                rescue_bytes(work, tensor, damage->begin, damage->size,
+                             damage->reason == COFFER_MCF_DAMAGE_CHECKSUM ? &damage->expected : NULL, err);
         else if (damage->section)
             status = add_damage(work, damage, err);
     }
@@ -416,8 +414,8 @@ coffer_status coffer__mcf_verify_rescued(coffer__mcf_rescue *work, coffer_error 
     if (!status && work->has_sums)
         status = verify_sections(work, err);
     if (!status && known)
-        status = coffer__mcf_damages_load(&work->model->damages, work->source, known, &work->model->limits,
-                                          err);
+        status =
+            coffer__mcf_damages_load(&work->model->damages, work->source, known, &work->model->limits, err);
     if (!status)
         status = keep_known_damage(work, err);
     return !status && work->failure.status ? coffer__fail_copy(err, &work->failure) : status;

@@ -69,7 +69,8 @@ static coffer_status take_section(coffer_mcf_writer *writer, const coffer__mcf_r
 }
 
 /* Readers use the first section of a type, so only that one is kept. */
-static coffer_status take_sections(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from, coffer_error *err)
+static coffer_status take_sections(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,
+                                   coffer_error *err)
 {
     const coffer_mcf *model = from->model;
     size_t count = model->section_count, kept = 0;

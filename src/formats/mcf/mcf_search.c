@@ -195,14 +195,14 @@ static uint64_t size_of_sums(const uint8_t *head, coffer_source *src, uint64_t o
         ranges = 0;
         sums = coffer__chunk_count(coffer__load_u64(head + COFFER__MCF_SUMS_SIZE_AT));
     }
-    if (version > COFFER__MCF_SUMS_VERSION || COFFER__MCF_SUMS_HEADER + ranges * COFFER__MCF_SUMS_RANGE > left)
+    if (version > COFFER__MCF_SUMS_VERSION ||
+        COFFER__MCF_SUMS_HEADER + ranges * COFFER__MCF_SUMS_RANGE > left)
         return 0;
     for (uint64_t i = 0; i < ranges; i++) {
         uint8_t size[sizeof(uint64_t)];
-        if (coffer_source_read_at(size, src,
-                                  offset + COFFER__MCF_SUMS_HEADER + i * COFFER__MCF_SUMS_RANGE +
-                                      sizeof(uint64_t),
-                                  sizeof size, NULL))
+        if (coffer_source_read_at(
+                size, src, offset + COFFER__MCF_SUMS_HEADER + i * COFFER__MCF_SUMS_RANGE + sizeof(uint64_t),
+                sizeof size, NULL))
             return 0;
         sums += coffer__chunk_count(coffer__load_u64(size));
         if (sums > left)
@@ -218,8 +218,8 @@ static void search_window(coffer_mcf_section *found, unsigned *candidates, coffe
 {
     for (size_t i = len; i-- > 0;) {
         const uint8_t *head = window + i;
-        if (len - i < COFFER__MCF_SUMS_HEADER || head[1] || head[2] || head[3] || head[4] != 1 || head[0] < 1 ||
-            head[0] > COFFER__MCF_SUMS_VERSION)
+        if (len - i < COFFER__MCF_SUMS_HEADER || head[1] || head[2] || head[3] || head[4] != 1 ||
+            head[0] < 1 || head[0] > COFFER__MCF_SUMS_VERSION)
             continue;
         if (coffer__load_u32(head + COFFER__MCF_SUMS_CHUNK_AT) != COFFER__MCF_CHUNK ||
             ++*candidates > CANDIDATES_MAX)

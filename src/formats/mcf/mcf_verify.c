@@ -119,8 +119,7 @@ coffer_status coffer__mcf_verify_section(const coffer_mcf *model, const coffer_m
     if (!model->verifier || section->size == 0 ||
         !coffer__mcf_sums_find(&model->verifier->sums, section->offset))
         return COFFER_OK;
-    coffer_status status =
-        coffer__mcf_verify_range(model, section->offset, section->size, NULL, &cause);
+    coffer_status status = coffer__mcf_verify_range(model, section->offset, section->size, NULL, &cause);
     if (status != COFFER_E_BAD_CHECKSUM)
         return status ? coffer__fail_copy(err, &cause) : COFFER_OK;
     return coffer__fail(err, status, cause.offset, "%s: %s", coffer__mcf_section_label(section->type).text,
@@ -135,9 +134,9 @@ static coffer_status verify_opened(const coffer_mcf *model, coffer_error *err)
     static const uint32_t types[] = { COFFER_MCF_TENSOR_INDEX, COFFER_MCF_QUANT_INFO, COFFER_MCF_QUALITY,
                                       COFFER_MCF_DAMAGE };
     const coffer_mcf_section header = { 0, 0, 0, COFFER__MCF_HEADER_SIZE };
-    const coffer_mcf_section directory = { 0, 0, model->header.directory,
-                                           (uint64_t)model->header.section_count *
-                                               COFFER__MCF_DIRECTORY_ENTRY };
+    const coffer_mcf_section directory = {
+        0, 0, model->header.directory, (uint64_t)model->header.section_count * COFFER__MCF_DIRECTORY_ENTRY
+    };
     coffer_error cause = COFFER_ERROR_INIT;
     coffer_status status = COFFER_OK;
     if (model->verifier->sums.version > 1) {

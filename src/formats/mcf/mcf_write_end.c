@@ -244,8 +244,8 @@ static coffer_status put_directory(coffer_mcf_writer *writer, coffer__mcf_header
 /* The copy is in the room after the header, or, when that is too small, follows the other sections. */
 static coffer_status place_copy(uint64_t *place, uint64_t *size, coffer_mcf_writer *writer, coffer_error *err)
 {
-    uint64_t needed = COFFER__MCF_COPY_ENTRIES_AT +
-                      ((uint64_t)writer->section_count + 2) * COFFER__MCF_DIRECTORY_ENTRY;
+    uint64_t needed =
+        COFFER__MCF_COPY_ENTRIES_AT + ((uint64_t)writer->section_count + 2) * COFFER__MCF_DIRECTORY_ENTRY;
     coffer_status status = COFFER_OK;
     *place = COFFER__MCF_COPY_PLACE;
     *size = writer->copy_room;

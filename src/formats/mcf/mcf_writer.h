@@ -65,7 +65,7 @@ struct coffer_mcf_writer {
 
     coffer__mcf_chunk *chunks; /* of the payloads, in the order of the file */
     size_t chunk_count, chunk_capacity;
-    size_t summed; /* this many chunks at the start have their sum */
+    size_t summed;           /* this many chunks at the start have their sum */
     coffer__mcf_files files; /* written before the first tensor */
     coffer_mcf_damage *damages;
     size_t damage_count, damage_capacity;

@@ -279,8 +279,9 @@ static void numbers_that_are_not_finite_are_named_or_taken_for_zero(void **state
     uint8_t hashes[2][32];
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(
-            coffer_mcf_content_hash(hashes[i], models[i],
-                                    &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 }, NULL),
+            coffer_mcf_content_hash(
+                hashes[i], models[i],
+                &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 }, NULL),
             COFFER_OK);
         coffer_mcf_close(models[i]);
         coffer_source_close(sources[i]);

@@ -176,7 +176,9 @@ static void sums_can_be_removed_and_computed_again(void **state)
     coffer_source_close(src);
     editor = edit();
     assert_int_equal(coffer_mcf_editor_set_checksums(
-                         editor, &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 }, NULL),
+                         editor,
+                         &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 1 },
+                         NULL),
                      COFFER_OK);
     commit(editor);
     src = model_source(path);

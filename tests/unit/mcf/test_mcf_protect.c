@@ -2,7 +2,6 @@
  * file makes damage look intact. */
 #include "support/model.h"
 
-
 #include "base/bytes.h"
 #include "formats/mcf/mcf_layout.h"
 
@@ -27,8 +26,7 @@ static void small_model(const char *path, const char *name)
     assert_int_equal(coffer_mcf_writer_set_model_info(writer, &info, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "first", COFFER_DTYPE_F32, 2, dims, values, NULL), COFFER_OK);
     values[0] = 9;
-    assert_int_equal(model_add(writer, "second", COFFER_DTYPE_F32, 2, dims, values, NULL),
-                     COFFER_OK);
+    assert_int_equal(model_add(writer, "second", COFFER_DTYPE_F32, 2, dims, values, NULL), COFFER_OK);
     assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
 }
 

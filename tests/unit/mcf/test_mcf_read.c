@@ -194,10 +194,11 @@ static void many_tensors_are_loaded_at_once(void **state)
             tensors[i] = i;
             outs[i] = malloc(coffer_mcf_tensor_at(model, i)->size + 1);
         }
-        assert_int_equal(
-            coffer_mcf_read_many(outs, model, tensors, count,
-                                 &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = 3 }, NULL),
-            COFFER_OK);
+        assert_int_equal(coffer_mcf_read_many(outs, model, tensors, count,
+                                              &(coffer_mcf_work_opts){
+                                                  .struct_size = sizeof(coffer_mcf_work_opts), .threads = 3 },
+                                              NULL),
+                         COFFER_OK);
         for (size_t i = 0; i < count; i++) {
             coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, i);
             assert_memory_equal(outs[i], bytes + tensor.offset, tensor.size);
@@ -299,7 +300,9 @@ static void the_content_hash_does_not_depend_on_the_layout(void **state)
         coffer_source *src = model_source(paths[i]);
         coffer_mcf *model = model_open(src);
         assert_int_equal(coffer_mcf_content_hash(hashes[i], model,
-                                                 &(coffer_mcf_work_opts){ .struct_size = sizeof(coffer_mcf_work_opts), .threads = (uint32_t)i },
+                                                 &(coffer_mcf_work_opts){ .struct_size =
+                                                                              sizeof(coffer_mcf_work_opts),
+                                                                          .threads = (uint32_t)i },
                                                  NULL),
                          COFFER_OK);
         coffer_mcf_close(model);

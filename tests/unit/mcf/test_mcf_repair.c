@@ -241,7 +241,8 @@ static void a_file_is_repaired_onto_its_own_path(void **state)
     free(bytes);
 }
 
-/* Whatever is cut off, what is written is a valid model or nothing; it is verified while Checksums is there. */
+/* Whatever is cut off, what is written is a valid model or nothing; it is verified while Checksums is there.
+ */
 static void a_cut_at_any_length_gives_an_unverified_model_or_an_error(void **state)
 {
     size_t len = 0;
