@@ -56,7 +56,7 @@ static coffer_status open_folder(coffer_file *file, coffer_error *err)
     coffer_status status = coffer_tensors_open_path(&file->set, file->path, NULL, &file->unknown);
     if (is_unknown(status) || status == COFFER_E_NOT_FOUND)
         return coffer_source_open(&file->src, file->path, NULL, err);
-    if (status == COFFER_E_INVALID_ARGUMENT || status == COFFER_E_IO)
+    if (status == COFFER_E_INVALID_ARGUMENT || status == COFFER_E_IO || status == COFFER_E_UNSUPPORTED)
         return fail_unknown(file, err);
     file->kind = status ? "safetensors" : coffer_tensors_kind(file->set);
     return COFFER_OK;
@@ -162,6 +162,8 @@ const char *coffer_file_title(const coffer_file *file)
         return coffer_format_title(file->format);
     if (file->outside)
         return file->outside->title;
+    if (file->kind && strcmp(file->kind, COFFER__KIND_PYTORCH) == 0)
+        return COFFER__KIND_PYTORCH_TITLE;
     const coffer__tensors_reader *reader = file->kind ? coffer__tensors_find_reader(file->kind) : NULL;
     return file->set ? coffer_tensors_title(file->set) : reader ? reader->title : "format not recognized";
 }
@@ -375,4 +377,25 @@ coffer_status coffer_file_diff(coffer_node *out, const coffer_file *a, const cof
     coffer_tensors_close(opened_a);
     coffer_tensors_close(opened_b);
     return status;
+}
+
+bool coffer_file_kind_can(const char *kind, coffer_capability what)
+{
+    const coffer_format *format = coffer_format_by_name(kind);
+    if (format)
+        return coffer_format_can(format, what);
+    bool holds_tensors = coffer__tensors_find_reader(kind) != NULL;
+    const coffer__outside_file *outside = coffer__outside_file_find(kind);
+    switch (what) {
+    case COFFER_CAN_DESCRIBE:
+    case COFFER_CAN_CHECK:
+        return holds_tensors || outside;
+    case COFFER_CAN_LIST:
+        return holds_tensors || (outside && outside->list);
+    case COFFER_CAN_DIFF:
+    case COFFER_CAN_OPEN_AS_TENSORS:
+        return holds_tensors;
+    default:
+        return false;
+    }
 }

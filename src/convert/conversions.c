@@ -63,6 +63,7 @@ static const coffer_conversion conversions[] = {
     { "npz", "npy", coffer__tensors_to_array_options, coffer__tensors_to_array },
     { "npz", "csv", coffer__tensors_to_array_options, coffer__tensors_to_array },
     { "npz", "safetensors", coffer__to_safetensors_options, coffer__to_safetensors },
+    { "mlyze", "mlyze", coffer__mlyze_cut_options, coffer__mlyze_to_mlyze },
     { "mlyze", "collapsed", coffer__mlyze_collapsed_options, coffer__mlyze_to_collapsed },
     { "mlyze", "speedscope", coffer__mlyze_profile_options, coffer__mlyze_to_speedscope },
     { "mlyze", "pprof", coffer__mlyze_profile_options, coffer__mlyze_to_pprof },
@@ -160,6 +161,11 @@ static coffer_status fail_no_conversion(const char *from, const char *to, coffer
     put_reachable(&text, from, true);
     coffer__buffer_printf(&text, "; to %s from: ", to);
     put_reachable(&text, to, false);
+    if (strcmp(from, COFFER__KIND_PYTORCH) == 0) {
+        text.len = 0;
+        coffer__buffer_printf(&text, "a " COFFER__KIND_PYTORCH_TITLE
+                                     " (Python code); convert it in Python: " COFFER__KIND_PYTORCH_HINT);
+    }
     if (strcmp(from, "arrow") == 0 || strcmp(to, "arrow") == 0)
         coffer__buffer_printf(&text, " (Parquet and Arrow are not supported; pyarrow reads JSONL)");
     coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s", coffer__buffer_text(&text));

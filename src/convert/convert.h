@@ -112,6 +112,8 @@ extern const coffer_convert_option coffer__mlyze_csv_options[];
 extern const coffer_convert_option coffer__mlyze_chrome_options[];
 extern const coffer_convert_option coffer__mlyze_heaptrack_options[];
 extern const coffer_convert_option coffer__mlyze_import_options[];
+extern const coffer_convert_option coffer__mlyze_cut_options[];
+coffer_status coffer__mlyze_to_mlyze(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mlyze_to_collapsed(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mlyze_to_speedscope(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mlyze_to_pprof(const coffer__convert_job *job, coffer_error *err);
