@@ -120,6 +120,9 @@ static coffer_status gather(coffer_node *root, const cli_args *args, const coffe
     size_t count = coffer_pycauset_history_count(history);
     coffer_node_add_text(root, "file", cli_operand(args, 0));
     coffer_node_add_text(root, "format", "pycauset");
+    if (coffer_pycauset_history_damaged_bytes(history) > 0)
+        coffer_node_add_printf(root, "damage", "%" PRIu64 " bytes of older states are damaged and not listed",
+                               coffer_pycauset_history_damaged_bytes(history));
     coffer_node *list = coffer_node_add_list(root, "generations");
     for (size_t i = count; !status && i-- > 0 && count - i <= max;)
         status = add_generation(list, history, i, err);
@@ -274,6 +277,13 @@ static int run(const cli_args *args, coffer_source *src)
         result = cli_print_json(stdout, root);
     else
         print_text(cli_operand(args, 0), root, history);
+    if (!status && coffer_node_find(root, "damage")) {
+        fflush(stdout);
+        fprintf(stderr, "%scoffer:%s ", term_on(stderr, TERM_YELLOW), term_off(stderr));
+        term_print_text(stderr, cli_operand(args, 0), strlen(cli_operand(args, 0)), 0);
+        fprintf(stderr, ": %s\n", coffer_node_get_text(coffer_node_find(root, "damage"), NULL));
+        result = cli_worse(result, CLI_FINDINGS);
+    }
     coffer_node_free(root);
     coffer_pycauset_history_close(history);
     return result;

@@ -69,7 +69,7 @@ static coffer_status read_file(void *context, void *out, uint64_t offset, size_t
 }
 
 /* Not through coffer_source_open: a file that is only looked at here is not an input of the verb. */
-static bool shows_older_state(coffer_pycauset_info *info, FILE *file, uint64_t size)
+static bool has_damaged_slot(coffer_pycauset_info *info, FILE *file, uint64_t size)
 {
     static const coffer_source_ops ops = { .struct_size = sizeof ops, .read_at = read_file };
     coffer_source *src = NULL;
@@ -83,7 +83,7 @@ static bool shows_older_state(coffer_pycauset_info *info, FILE *file, uint64_t s
         *info = *coffer_pycauset_get_info(matrix);
     coffer_pycauset_close(matrix);
     coffer_source_close(src);
-    return older && info->newer_lost;
+    return older && info->damaged_slot;
 }
 
 int pycauset_report_fallback(const cli_args *args)
@@ -96,14 +96,14 @@ int pycauset_report_fallback(const cli_args *args)
         FILE *file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
         if (!file)
             continue;
-        if (shows_older_state(&info, file, (uint64_t)st.st_size)) {
+        if (has_damaged_slot(&info, file, (uint64_t)st.st_size)) {
             status = CLI_FINDINGS;
             fprintf(stderr, "%scoffer:%s ", term_on(stderr, TERM_YELLOW), term_off(stderr));
             term_print_text(stderr, path, strlen(path), 0);
-            fprintf(stderr,
-                    ": slot %c is damaged: this is generation %" PRIu64
-                    ", and a newer one may be lost; 'coffer check' shows the damage\n",
-                    info.damaged_slot, info.generation);
+            fprintf(stderr, ": slot %c is damaged: this is generation %" PRIu64 ", %s; %s\n",
+                    info.damaged_slot, info.generation,
+                    info.newer_lost ? "and a newer one may be lost" : "and the one before is not named",
+                    "'coffer check' shows the damage");
         }
         fclose(file);
     }

@@ -30,8 +30,8 @@ bool pycauset_is_tile(const char *what);
  * the active one. */
 int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t generation,
                          int (*work)(const cli_args *args, const coffer_pycauset *matrix));
-/* Says on stderr which operands of a verb are matrices that show an older state, because the slot of a newer
- * one is damaged; gives CLI_FINDINGS when one is. */
+/* Says on stderr which operands of a verb are matrices with a damaged slot, which may show an older state;
+ * gives CLI_FINDINGS when one is. */
 int pycauset_report_fallback(const cli_args *args);
 /* A number as it is typed: "7", "-1.5e3", "nan", "1+2j", "true". */
 typedef struct pycauset_number {

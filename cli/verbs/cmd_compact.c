@@ -111,6 +111,8 @@ static int run(const cli_args *args)
         result = cli_print_json(stdout, root);
     else
         print_for_people(output ? output : path, root);
+    if (status == COFFER_OK && coffer_node_find(root, "damage"))
+        result = cli_worse(result, CLI_FINDINGS);
     coffer_node_free(root);
     return status ? result : cli_worse(result, cli_report_damage(output ? output : path));
 }

@@ -368,6 +368,8 @@ COFFER_API size_t coffer_pycauset_history_count(const coffer_pycauset_history *h
 /* Borrowed from the handle; NULL past the end. */
 COFFER_API const coffer_pycauset_generation *coffer_pycauset_history_at(
     const coffer_pycauset_history *history, size_t index);
+/* Bytes of older states that are damaged, and so are not in the list. */
+COFFER_API uint64_t coffer_pycauset_history_damaged_bytes(const coffer_pycauset_history *history);
 /* The differences between two trees: out gets a list "changes" of maps {path, change: added|removed|changed,
  * old, new}. before may be NULL. */
 COFFER_API_STATUS coffer_pycauset_value_diff(coffer_node *out, const coffer_pycauset_value *before,

@@ -43,6 +43,11 @@ coffer convert cube.npy cube.csv --slice 0 --rows 1
 cat cube.csv
 coffer convert cube.npy cube.pycauset --slice 2
 echo "exit $?"
+coffer ls "$DATA/defects/cube.h5"
+coffer get "$DATA/defects/cube.h5"
+echo "exit $?"
+coffer get "$DATA/defects/cube.h5" --slice 1
+coffer stats "$DATA/defects/cube.h5" --slice 0 | grep max
 echo '# a sparse matrix is not made dense without a word'
 printf '%%%%MatrixMarket matrix coordinate real general\n4 4 3\n1 1 1.5\n2 3 2\n4 4 -1\n' >p.mtx
 coffer convert p.mtx p.pycauset

@@ -13,3 +13,12 @@ echo "exit $?"
 printf -- '-0,1\n2,-0.0\n' >zero.csv
 coffer convert zero.csv zero.pycauset
 coffer get zero.pycauset values
+echo '# HDF5: the reason for what cannot be read, and attributes that are not kept'
+coffer get "$DATA/defects/lzf.h5"
+echo "exit $?"
+coffer convert "$DATA/defects/cube.h5" cube.pycauset --slice 0
+coffer get cube.pycauset properties
+coffer get cube.pycauset provenance
+coffer set cube.pycauset --json properties.list='[1,2]'
+coffer convert cube.pycauset cube.h5
+coffer convert cube.pycauset cube.npy

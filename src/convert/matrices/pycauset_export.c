@@ -422,11 +422,11 @@ static void note_lost_metadata(const coffer__pycauset_export *export)
     size_t lost = 0;
     if (!export->job->notes || coffer__job_has(export->job, "metadata"))
         return;
-    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
+    for (size_t i = export->keeps_properties; i < sizeof maps / sizeof maps[0]; i++)
         lost += coffer_pycauset_value_count(coffer_pycauset_value_find(root, maps[i]));
     if (lost > 0)
         coffer__report_add(export->job->notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "%zu values of the metadata are not kept%s", lost,
+                           "values of the metadata that are not kept: %zu%s", lost,
                            strcmp(export->job->from, "pycauset") == 0 ? "; --metadata FILE writes them" : "");
 }
 
@@ -434,8 +434,7 @@ coffer_status coffer__pycauset_export_commit(coffer__sink *sink, const coffer__p
                                              coffer_error *err)
 {
     coffer__sink *metadata = NULL;
-    if (!export->keeps_properties)
-        note_lost_metadata(export);
+    note_lost_metadata(export);
     coffer_status status = coffer__pycauset_export_metadata(&metadata, export, err);
     if (status)
         coffer__sink_discard(sink);

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "convert/matrices/pycauset_input.h"
 #include "outside/arrays/hdf5.h"
 
@@ -19,6 +20,9 @@ typedef struct hdf5_state {
     const coffer__hdf5_module *hdf5;
     coffer__hdf5 *file;
     uint64_t next; /* row */
+    /* Where the matrix begins in a dataset of three dimensions and more. */
+    int dimensions;
+    uint64_t start[COFFER__HDF5_MAX_DIMENSIONS];
 } hdf5_state;
 
 static void close_state(void *state)
@@ -81,16 +85,37 @@ static coffer_status choose_dataset(hdf5_state *from, const coffer__convert_job 
 
 /* ---- Shape and type ---- */
 
-static coffer_status take_shape(coffer__pycauset_input *out, const coffer__hdf5_dataset *dataset,
+/* One matrix of an array with more dimensions. */
+static coffer_status take_slice(coffer__pycauset_input *out, hdf5_state *from,
+                                const coffer__hdf5_dataset *dataset, const coffer__convert_job *job,
+                                coffer_error *err)
+{
+    uint64_t matrix = 0;
+    int outer = dataset->dimensions - 2;
+    coffer_status status =
+        coffer__pycauset_slice(&matrix, dataset->extent, (size_t)dataset->dimensions, job, err);
+    if (status)
+        return status;
+    for (int i = outer; i-- > 0; matrix /= dataset->extent[i])
+        from->start[i] = matrix % dataset->extent[i];
+    from->dimensions = dataset->dimensions;
+    out->rows = dataset->extent[outer];
+    out->cols = dataset->extent[outer + 1];
+    return COFFER_OK;
+}
+
+static coffer_status take_shape(coffer__pycauset_input *out, hdf5_state *from,
+                                const coffer__hdf5_dataset *dataset, const coffer__convert_job *job,
                                 coffer_error *err)
 {
     if (!dataset->has_values)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "the dataset has no values");
     if (dataset->dimensions > 2)
-        return coffer__fail(
-            err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-            "a dataset of %d dimensions; a matrix has two: numpy.save one layer of it as .npy",
-            dataset->dimensions);
+        return take_slice(out, from, dataset, job, err);
+    if (coffer__job_has(job, "slice"))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "--slice is for arrays of three dimensions and more, this has %d",
+                            dataset->dimensions);
     out->rows = dataset->size[0];
     out->cols = dataset->size[1];
     out->is_vector = dataset->dimensions == 1;
@@ -129,7 +154,8 @@ static coffer_status check_storage(coffer__pycauset_input *out, const coffer__hd
             return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                                 "chunks of %" PRIu64 " × %" PRIu64 " values, the limit is %" PRIu64 " bytes",
                                 dataset->chunk[0], dataset->chunk[1], job->limits.memory_bytes);
-        out->band_rows = dataset->chunk[0];
+        if (dataset->dimensions <= 2)
+            out->band_rows = dataset->chunk[0];
     }
     uint64_t stored = dataset->stored_bytes;
     if (!coffer__mul_u64(&bytes, out->rows, out->cols) ||
@@ -146,7 +172,18 @@ static coffer_status read_rows(void *out, uint64_t count, coffer__pycauset_input
 {
     hdf5_state *from = input->state;
     uint8_t *bytes = out;
-    coffer_status status = from->hdf5->read_rows(out, from->file, input->dtype, from->next, count, err);
+    coffer_status status;
+    if (from->dimensions > 2) {
+        uint64_t counts[COFFER__HDF5_MAX_DIMENSIONS];
+        for (int i = 0; i < from->dimensions; i++)
+            counts[i] = 1;
+        from->start[from->dimensions - 2] = from->next;
+        counts[from->dimensions - 2] = count;
+        counts[from->dimensions - 1] = input->cols;
+        status = from->hdf5->read_block(out, from->file, input->dtype, from->start, counts, err);
+    } else {
+        status = from->hdf5->read_rows(out, from->file, input->dtype, from->next, count, err);
+    }
     if (status)
         return status;
     for (uint64_t i = 0; input->dtype == COFFER_DTYPE_BOOL && i < count * input->cols; i++)
@@ -159,14 +196,17 @@ static coffer_status read_rows(void *out, uint64_t count, coffer__pycauset_input
 
 typedef struct properties {
     coffer_pycauset_changes *changes;
+    const char *prefix; /* "properties." for those of the dataset, else those of the file */
     coffer__buffer path;
+    coffer__buffer lost; /* names of those that are not kept */
+    size_t lost_count;
 } properties;
 
-/* "properties.NAME", dots in the name escaped. */
+/* The prefix and the name, whose dots are escaped. */
 static const char *path_of(properties *into, const char *name)
 {
     into->path.len = 0;
-    coffer__buffer_printf(&into->path, "properties.");
+    coffer__buffer_printf(&into->path, "%s", into->prefix);
     for (; *name; name++) {
         if (*name == '.' || *name == '\\')
             coffer__buffer_append(&into->path, "\\", 1);
@@ -191,18 +231,30 @@ static coffer_status take_attribute(void *context, const coffer__hdf5_attribute 
     case COFFER__HDF5_F64:
         return coffer_pycauset_changes_set_f64(into->changes, path, attribute->f64, err);
     case COFFER__HDF5_OTHER:
+        if (into->lost.len < MAX_LISTED)
+            coffer__buffer_printf(&into->lost, "%s%s", into->lost_count ? ", " : "", attribute->name);
+        into->lost_count++;
         return COFFER_OK;
     default:
         return coffer_pycauset_changes_set_string(into->changes, path, attribute->text, attribute->len, err);
     }
 }
 
-static coffer_status take_attributes(coffer_pycauset_changes **out, const hdf5_state *from, coffer_error *err)
+static coffer_status take_attributes(coffer_pycauset_changes **out, const hdf5_state *from,
+                                     const coffer__convert_job *job, coffer_error *err)
 {
-    properties into = { NULL, COFFER__BUFFER_INIT };
+    properties into = { .prefix = "properties.", .path = COFFER__BUFFER_INIT, .lost = COFFER__BUFFER_INIT };
     coffer_status status = coffer_pycauset_changes_new(&into.changes, err);
     if (!status)
         status = from->hdf5->attributes(from->file, NULL, take_attribute, &into, err);
+    into.prefix = "provenance.hdf5.";
+    if (!status)
+        status = from->hdf5->attributes(from->file, "/", take_attribute, &into, err);
+    if (!status && into.lost_count > 0 && job->notes)
+        coffer__report_add(job->notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "attributes that are arrays or of other types are not kept: %s%s",
+                           coffer__buffer_text(&into.lost), into.lost.len < MAX_LISTED ? "" : " …");
+    coffer__buffer_free(&into.lost);
     coffer__buffer_free(&into.path);
     if (status)
         coffer_pycauset_changes_free(into.changes);
@@ -231,13 +283,13 @@ coffer_status coffer__pycauset_input_hdf5(coffer__pycauset_input *out, const cof
     if (!status)
         status = hdf5->describe(&dataset, from->file, err);
     if (!status)
-        status = take_shape(out, &dataset, err);
+        status = take_shape(out, from, &dataset, job, err);
     if (!status)
         status = take_type(out, &dataset, job, err);
     if (!status)
         status = check_storage(out, &dataset, job, err);
     if (!status)
-        status = take_attributes(&out->changes, from, err);
+        status = take_attributes(&out->changes, from, job, err);
     if (status) {
         close_state(from);
         memset(out, 0, sizeof *out);

@@ -68,7 +68,7 @@ static coffer_status write_properties(hdf5_export *export, coffer_error *err)
     }
     if (lost > 0 && export->common.job->notes && !coffer__job_has(export->common.job, "metadata"))
         coffer__report_add(export->common.job->notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "%zu properties are lists, maps or bytes, which are not written as attributes%s",
+                           "properties that are lists, maps or bytes are not written as attributes: %zu%s",
                            lost,
                            strcmp(export->common.job->from, "pycauset") == 0 ? "; --metadata FILE writes them"
                                                                              : "");

@@ -14,6 +14,8 @@
 #include "io/sink.h"
 #include "io/source_private.h"
 
+#include <inttypes.h>
+
 typedef struct job {
     int fd; /* of the old file, with its lock */
     char *path;
@@ -223,6 +225,9 @@ coffer_status coffer__pycauset_compact(coffer_node *out, const char *path, const
         coffer_node_add_u64(out, "size_after", work.new_size, COFFER_UNIT_BYTES);
         coffer_node_add_u64(out, "blocks_dropped", states_dropped(&work), COFFER_UNIT_NONE);
         coffer_node_add_u64(out, "generation", work.matrix->info.generation, COFFER_UNIT_NONE);
+        if (coffer_pycauset_history_damaged_bytes(work.history) > 0)
+            coffer_node_add_printf(out, "damage", "%" PRIu64 " bytes of damaged older states were dropped",
+                                   coffer_pycauset_history_damaged_bytes(work.history));
         status = coffer_node_status(out, err);
     }
     coffer_pycauset_history_close(work.history);

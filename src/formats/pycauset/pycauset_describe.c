@@ -203,6 +203,9 @@ coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
     describe_types(out, matrix);
     coffer_node_add_printf(out, "active_slot", "%c", info->active_slot);
     coffer_node_add_u64(out, "generation", info->generation, COFFER_UNIT_NONE);
+    if (info->damaged_slot && !info->newer_lost)
+        coffer_node_add_printf(out, "damage", "slot %c is damaged: the state before this one is not named",
+                               info->damaged_slot);
     if (info->newer_lost)
         coffer_node_add_printf(out, "damage",
                                "slot %c is damaged: this is generation %" PRIu64

@@ -18,6 +18,7 @@ typedef struct state {
 struct coffer_pycauset_history {
     state *states;
     size_t count, capacity;
+    uint64_t damaged;
 };
 
 COFFER__INIT_FUNCTION(coffer_pycauset_history_opts, COFFER_PYCAUSET_HISTORY_OPTS_INIT)
@@ -161,6 +162,7 @@ coffer_status coffer_pycauset_history_open(coffer_pycauset_history **out, coffer
     status = coffer__pycauset_scan_blocks(&scan, src, &header, &limits, err);
     for (size_t i = 0; i < scan.count && !status; i++)
         status = add_state(history, src, &scan.items[i], &limits, &memory_left, err);
+    history->damaged = scan.damaged;
     coffer__pycauset_scan_free(&scan);
     if (status) {
         coffer_pycauset_history_close(history);
@@ -196,6 +198,11 @@ void coffer_pycauset_history_close(coffer_pycauset_history *history)
 size_t coffer_pycauset_history_count(const coffer_pycauset_history *history)
 {
     return history->count;
+}
+
+uint64_t coffer_pycauset_history_damaged_bytes(const coffer_pycauset_history *history)
+{
+    return history->damaged;
 }
 
 const coffer_pycauset_generation *coffer_pycauset_history_at(const coffer_pycauset_history *history,

@@ -164,6 +164,26 @@ static uint64_t payload_size(coffer_source *src, const coffer__pycauset_header *
     return header->slots[header->active].payload_length;
 }
 
+/* Padding between blocks is shorter than their alignment. */
+static uint64_t count_damaged(const coffer__pycauset_scan *scan, const coffer__pycauset_header *header,
+                              uint64_t payload_end)
+{
+    uint64_t at = payload_end, end = payload_end, sum = 0;
+    for (int i = 0; i < 2; i++) {
+        const coffer__pycauset_slot *slot = &header->slots[i];
+        if (slot->fault == COFFER_OK && slot->metadata_offset + slot->metadata_length > end)
+            end = slot->metadata_offset + slot->metadata_length;
+    }
+    for (size_t i = 0; i <= scan->count && at < end; i++) {
+        uint64_t begin = i < scan->count ? scan->items[i].offset : end;
+        if (begin > at && begin - at >= COFFER__PYCAUSET_BLOCK_ALIGNMENT)
+            sum += begin - at;
+        if (i < scan->count && begin >= at)
+            at = begin + scan->items[i].length;
+    }
+    return sum;
+}
+
 coffer_status coffer__pycauset_scan_blocks(coffer__pycauset_scan *out, coffer_source *src,
                                            const coffer__pycauset_header *header, const coffer_limits *limits,
                                            coffer_error *err)
@@ -174,6 +194,8 @@ coffer_status coffer__pycauset_scan_blocks(coffer__pycauset_scan *out, coffer_so
                                                        slot->payload_offset, limits, err);
     if (!status)
         status = coffer__pycauset_scan_range(out, src, payload_end, UINT64_MAX, limits, err);
+    if (!status)
+        out->damaged = count_damaged(out, header, payload_end);
     return status;
 }
 

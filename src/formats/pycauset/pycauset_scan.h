@@ -12,6 +12,7 @@ typedef struct coffer__pycauset_found {
 typedef struct coffer__pycauset_scan {
     coffer__pycauset_found *items;
     size_t count, capacity;
+    uint64_t damaged; /* bytes between payload and the last block that a slot names that are in no block */
 } coffer__pycauset_scan;
 
 /* Adds the blocks with whole framing and matching checksum that begin in [from, to). Time is linear in the

@@ -71,7 +71,9 @@ static void what_no_matrix_holds_says_what_to_do(void **state)
 {
     (void)state;
     take("three-dimensions.h5");
-    matrix_must_refuse(COFFER_E_UNSUPPORTED, "a dataset of 3 dimensions", "in.h5", "x.pycauset", NULL);
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--slice selects a matrix by 1 index", "in.h5",
+                       "x.pycauset", NULL);
+    matrix_must_convert("in.h5", "m.pycauset", "slice", "0", NULL);
     take("long-double.h5");
     matrix_must_refuse(COFFER_E_UNSUPPORTED, "--dtype f64 rounds them", "in.h5", "x.pycauset", NULL);
     matrix_must_convert("in.h5", "m.pycauset", "dtype", "f64", NULL);
