@@ -317,14 +317,14 @@ const cli_verb *const cli_verbs[] = {
 static const struct {
     const char *word, *verb;
 } synonyms[] = {
-    { "verify", "check" },   { "validate", "check" }, { "fsck", "check" },       { "test", "check" },
-    { "cat", "get" },        { "extract", "get" },    { "dump", "get" },         { "export", "convert" },
-    { "import", "convert" }, { "show", "info" },      { "inspect", "info" },     { "describe", "info" },
-    { "list", "ls" },        { "merge", "concat" },     { "join", "concat" },
-    { "compare", "diff" },   { "fix", "repair" },     { "recover", "repair" },   { "remove", "delete" },
-    { "rm", "delete" },      { "shuffle", "order" },  { "flamegraph", "flame" }, { "summary", "stats" },
-    { "history", "log" },    { "undo", "revert" },    { "restore", "revert" },   { "rollback", "revert" },
-    { "shrink", "compact" }, { "create", "pack" },
+    { "verify", "check" },   { "validate", "check" },   { "fsck", "check" },      { "test", "check" },
+    { "cat", "get" },        { "extract", "get" },      { "dump", "get" },        { "export", "convert" },
+    { "import", "convert" }, { "show", "info" },        { "inspect", "info" },    { "describe", "info" },
+    { "list", "ls" },        { "merge", "concat" },     { "join", "concat" },     { "compare", "diff" },
+    { "fix", "repair" },     { "recover", "repair" },   { "remove", "delete" },   { "rm", "delete" },
+    { "shuffle", "order" },  { "flamegraph", "flame" }, { "summary", "stats" },   { "history", "log" },
+    { "undo", "revert" },    { "restore", "revert" },   { "rollback", "revert" }, { "shrink", "compact" },
+    { "create", "pack" },
 };
 
 const cli_verb *cli_find_verb(const char *name)

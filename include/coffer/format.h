@@ -207,11 +207,11 @@ typedef struct coffer_compact_opts {
     const coffer_limits *limits;
     const coffer_progress *progress;
     bool allow_damaged; /* copy data whose checksum is wrong, and record that; else COFFER_E_BAD_CHECKSUM */
-    uint64_t keep; /* number of states to keep, of formats with a history; 0 = the newest only */
+    uint64_t keep;      /* number of states to keep, of formats with a history; 0 = the newest only */
 } coffer_compact_opts;
 
-#define COFFER_COMPACT_OPTS_INIT                          \
-    {                                                     \
+#define COFFER_COMPACT_OPTS_INIT                                 \
+    {                                                            \
         sizeof(coffer_compact_opts), false, NULL, NULL, false, 0 \
     }
 

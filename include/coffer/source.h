@@ -98,9 +98,9 @@ COFFER_API_STATUS coffer_source_intact(coffer_source *src, coffer_error *err);
 COFFER_API void coffer_remove_temporaries(void);
 
 /* From now on no call replaces a file that this process has opened for reading, by whatever path or link and
- * whether or not it is still open: such a call returns COFFER_E_INVALID_ARGUMENT, also with `overwrite`. Calls
- * that change a file in place are not affected. For programs that do one thing and end, such as a command;
- * without it, coffer_convert refuses to replace its own input. Cannot be undone. */
+ * whether or not it is still open: such a call returns COFFER_E_INVALID_ARGUMENT, also with `overwrite`.
+ * Calls that change a file in place are not affected. For programs that do one thing and end, such as a
+ * command; without it, coffer_convert refuses to replace its own input. Cannot be undone. */
 COFFER_API void coffer_protect_inputs(void);
 
 /* Rolls back an interrupted in-place update of `path`: the file then has the bytes it had before. COFFER_OK

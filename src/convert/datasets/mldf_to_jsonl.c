@@ -92,7 +92,8 @@ static coffer_status put_value(coffer__json_writer *writer, jsonl_export *export
 }
 
 /* An absent value is null, so that every line has all fields in their order. */
-static coffer_status put_sample(coffer__buffer *line, jsonl_export *export, uint64_t sample, coffer_error *err)
+static coffer_status put_sample(coffer__buffer *line, jsonl_export *export, uint64_t sample,
+                                coffer_error *err)
 {
     coffer__mldf_export *common = &export->common;
     coffer__json_writer writer;
@@ -118,7 +119,8 @@ static coffer_status put_sample(coffer__buffer *line, jsonl_export *export, uint
 
 const coffer_convert_option coffer__mldf_export_jsonl_options[] = {
     COFFER__MLDF_EXPORT_OPTIONS,
-    { "non-finite", "HOW", "how NaN and infinities are written: exact (an object that coffer reads back), literal (NaN)",
+    { "non-finite", "HOW",
+      "how NaN and infinities are written: exact (an object that coffer reads back), literal (NaN)",
       "exact|literal|null", "exact" },
     { NULL, NULL, NULL },
 };

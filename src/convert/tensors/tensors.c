@@ -274,7 +274,8 @@ const uint8_t *coffer_tensors_view(const coffer_tensors *set, size_t tensor)
 {
     coffer_source *src = tensor < set->count ? coffer__tensors_source_at(set, tensor) : NULL;
     const coffer_tensor *found = src ? &set->entries[tensor].tensor : NULL;
-    return found && found->size <= SIZE_MAX ? coffer_source_view(src, found->offset, (size_t)found->size) : NULL;
+    return found && found->size <= SIZE_MAX ? coffer_source_view(src, found->offset, (size_t)found->size)
+                                            : NULL;
 }
 
 coffer_status coffer_tensors_intact(const coffer_tensors *set, coffer_error *err)

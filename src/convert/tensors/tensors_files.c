@@ -73,8 +73,8 @@ static coffer_status join(coffer__buffer *path, const char *folder, const char *
 #define MAX_DEPTH 8
 
 /* The files of a folder and, under their relative paths, of its subfolders that are not hidden. */
-static coffer_status list_folder(coffer__tensors_files *out, const char *folder, const char *prefix, int depth,
-                                 coffer_error *err)
+static coffer_status list_folder(coffer__tensors_files *out, const char *folder, const char *prefix,
+                                 int depth, coffer_error *err)
 {
     coffer__buffer path = COFFER__BUFFER_INIT, inner = COFFER__BUFFER_INIT;
     coffer_status status = join(&path, folder, *prefix ? prefix : ".", err);

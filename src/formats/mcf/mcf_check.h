@@ -20,8 +20,8 @@ typedef struct coffer__mcf_checker {
     coffer_mcf_section data;
     coffer__mcf_quant_record *quants;
     size_t quant_count;
-    uint64_t quants_at;  /* place of the first record in the file */
-    uint32_t *quant_of;  /* by tensor: 1 + number of its first record; NULL without an index */
+    uint64_t quants_at; /* place of the first record in the file */
+    uint32_t *quant_of; /* by tensor: 1 + number of its first record; NULL without an index */
 } coffer__mcf_checker;
 
 const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type);

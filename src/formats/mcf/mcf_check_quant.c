@@ -54,8 +54,8 @@ static void check_clip(const coffer__mcf_checker *check, size_t number)
                            "QuantInfo record %zu: a clip bound is not a number", number);
     else if (record->min_clip > record->max_clip)
         coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place,
-                           "QuantInfo record %zu: the smallest value %g is larger than the largest, %g", number,
-                           (double)record->min_clip, (double)record->max_clip);
+                           "QuantInfo record %zu: the smallest value %g is larger than the largest, %g",
+                           number, (double)record->min_clip, (double)record->max_clip);
 }
 
 static void check_record(const coffer__mcf_checker *check, size_t number)

@@ -161,8 +161,9 @@ coffer_status coffer__mcf_check_sums(coffer__mcf_checker *check, coffer_error *e
     const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_CHECKSUMS);
     coffer_status status = COFFER_OK;
     if (!section) {
-        coffer__report_set_limits(check->report, "no checksums in this file; 'coffer set FILE --checksum' adds "
-                                                 "them");
+        coffer__report_set_limits(check->report,
+                                  "no checksums in this file; 'coffer set FILE --checksum' adds "
+                                  "them");
         return COFFER_OK;
     }
     if (coffer__mcf_sums_load(&sums, check->source, section, &check->limits, &wrong))

@@ -404,7 +404,9 @@ static coffer_status rescue_all(coffer__mcf_rescue *work, const char *path, coff
 coffer_status coffer__mcf_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                  const coffer_repair_opts *opts, coffer_error *err)
 {
-    coffer__mcf_rescue work = { .report = out, .source = src, .opts = opts, .failure = COFFER_ERROR_INIT, .first = COFFER_ERROR_INIT };
+    coffer__mcf_rescue work = {
+        .report = out, .source = src, .opts = opts, .failure = COFFER_ERROR_INIT, .first = COFFER_ERROR_INIT
+    };
     coffer_status status;
     work.model = coffer__calloc(1, sizeof *work.model);
     if (!work.model)
