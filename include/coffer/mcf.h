@@ -376,6 +376,12 @@ COFFER_API_STATUS coffer_mcf_writer_add_file(coffer_mcf_writer *writer, const ch
 COFFER_API_STATUS coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_t tensors, uint32_t dims,
                                                   uint64_t name_bytes, coffer_error *err);
 
+/* Reserves room for the Checksums section before the payloads: the complete tensors of a partial download can
+ * then be verified. Call it before the first tensor. bytes : of all payloads. A table that needs more room is
+ * written after the payloads. */
+COFFER_API_STATUS coffer_mcf_writer_reserve_checksums(coffer_mcf_writer *writer, uint32_t tensors,
+                                                      uint64_t bytes, coffer_error *err);
+
 typedef struct coffer_mcf_new_tensor {
     uint32_t struct_size;
     coffer_dtype dtype;

@@ -1,7 +1,7 @@
 # A download that broke off, a directory that is gone, bytes that changed.
 folder=$DATA/compat/mcf/hf-folder
 coffer pack -q "$folder" model.mcf >/dev/null
-size=36000
+size=40000
 head -c $((size / 2)) model.mcf >half.mcf
 coffer check half.mcf
 echo "exit $?"
@@ -9,9 +9,6 @@ coffer repair half.mcf -o saved.mcf
 echo "exit $?"
 coffer check --full saved.mcf
 coffer ls saved.mcf
-coffer diff "$folder" saved.mcf >/dev/null
-echo "the tensors are not verified: exit $?"
-coffer set saved.mcf --delete Damage
 coffer diff "$folder" saved.mcf >/dev/null
 echo "something is lost: exit $?"
 echo "a bent byte in a tensor is found by its sum"

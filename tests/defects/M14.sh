@@ -7,3 +7,8 @@ for section in config.json tokenizer.json tokenizer_config.json; do
     coffer get saved.mcf $section | cmp - expected && echo "$section is there"
 done
 coffer info saved.mcf | grep 'model name'
+echo "--- complete tensors of a partial download are verified"
+head -c 20000 model.mcf >most.mcf
+coffer repair most.mcf -o most-saved.mcf | grep -v "lost: tensor"
+coffer check --full most-saved.mcf
+coffer get most-saved.mcf model.layers.0.edge.weight >/dev/null && echo "readable"

@@ -285,7 +285,8 @@ static coffer_status begin_tensor(coffer_mcf_writer *writer, const coffer__chose
     return status;
 }
 
-/* The index is written before the payloads, so that complete tensors of a partial download can be found. */
+/* Index and checksums are written before the payloads, so that complete tensors of a partial download can be
+ * found and verified. */
 static coffer_status reserve_index(coffer_mcf_writer *writer, const coffer__selection *selection,
                                    coffer_error *err)
 {
@@ -299,8 +300,11 @@ static coffer_status reserve_index(coffer_mcf_writer *writer, const coffer__sele
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "%zu tensors with %" PRIu64 " dimensions exceed the limits of MCF",
                             selection->count, dims);
-    return coffer_mcf_writer_reserve_index(writer, (uint32_t)selection->count, (uint32_t)dims, name_bytes,
-                                           err);
+    coffer_status status =
+        coffer_mcf_writer_reserve_index(writer, (uint32_t)selection->count, (uint32_t)dims, name_bytes, err);
+    if (status)
+        return status;
+    return coffer_mcf_writer_reserve_checksums(writer, (uint32_t)selection->count, selection->bytes, err);
 }
 
 static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *pack,

@@ -180,16 +180,49 @@ coffer_status coffer__mcf_sums_encode(coffer__buffer *out, const coffer__mcf_sum
     return COFFER_OK;
 }
 
+/* The bytes that header, ranges and sums take; 0 when these do not fit into len. */
+static size_t used_size(const uint8_t *bytes, size_t len)
+{
+    uint32_t version = coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT);
+    uint64_t ranges = version == 1 ? 0 : coffer__load_u32(bytes + COFFER__MCF_SUMS_RANGES_AT);
+    uint64_t used = COFFER__MCF_SUMS_HEADER + ranges * COFFER__MCF_SUMS_RANGE;
+    if (version < 1 || version > COFFER__MCF_SUMS_VERSION)
+        return len; /* another version: its layout is not known */
+    if (used > len)
+        return 0;
+    uint64_t left = (len - used) / sizeof(uint32_t), sums = 0;
+    if (version == 1)
+        sums = coffer__chunk_count(coffer__load_u64(bytes + COFFER__MCF_SUMS_SIZE_AT));
+    for (uint64_t i = 0; i < ranges && sums <= left; i++)
+        sums += coffer__chunk_count(coffer__load_u64(bytes + COFFER__MCF_SUMS_HEADER +
+                                                     i * COFFER__MCF_SUMS_RANGE + sizeof(uint64_t)));
+    return sums <= left ? (size_t)(used + sums * sizeof(uint32_t)) : 0;
+}
+
+/* The rest of the room that the section has is 0. */
+static bool has_zeros(const uint8_t *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (bytes[i] != 0)
+            return false;
+    }
+    return true;
+}
+
 static coffer_status check_seal(const uint8_t *bytes, size_t len, uint64_t base, coffer_error *err)
 {
-    uint8_t found[crypto_hash_sha256_BYTES];
+    uint8_t found[crypto_hash_sha256_BYTES] = { 0 };
     uint32_t version;
+    size_t used;
     if (len < COFFER__MCF_SUMS_HEADER)
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base, "Checksums has %zu bytes, its header takes %d",
                             len, COFFER__MCF_SUMS_HEADER);
     version = coffer__load_u32(bytes + COFFER__MCF_SUMS_VERSION_AT);
-    seal(found, bytes, len);
-    if (memcmp(found, bytes + COFFER__MCF_SUMS_SHA_AT, sizeof found) != 0)
+    used = used_size(bytes, len);
+    if (used > 0)
+        seal(found, bytes, used);
+    if (used == 0 || memcmp(found, bytes + COFFER__MCF_SUMS_SHA_AT, sizeof found) != 0 ||
+        !has_zeros(bytes + used, len - used))
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, base + COFFER__MCF_SUMS_SHA_AT,
                             "the SHA-256 of the checksum table does not match: the table is damaged");
     if (version < 1 || version > COFFER__MCF_SUMS_VERSION ||
@@ -260,7 +293,8 @@ static coffer_status decode(coffer__mcf_sums *sums, const uint8_t *bytes, size_t
         return status;
     sums->version = version;
     size_t first = COFFER__MCF_SUMS_HEADER + (version == 1 ? 0 : sums->range_count * COFFER__MCF_SUMS_RANGE);
-    if (len - first != sums->sum_count * sizeof(uint32_t))
+    if (version == 1 ? len - first != sums->sum_count * sizeof(uint32_t)
+                     : len - first < sums->sum_count * sizeof(uint32_t))
         return fail_count(len, base, err);
     for (size_t i = 0; i < sums->sum_count; i++)
         sums->sums[i] = coffer__load_u32(bytes + first + i * sizeof(uint32_t));

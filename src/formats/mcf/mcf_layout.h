@@ -48,9 +48,9 @@
  *   16  u64  offset of this section
  *   24  u32  chunk size, 1048576
  *   28  u32  number of ranges
- *   32  32 bytes  SHA-256 over bytes 0 to 31 and everything from 64 on
+ *   32  32 bytes  SHA-256 over bytes 0 to 31, the ranges and the sums
  *   64  16 bytes for each range: u64 offset, u64 size; sorted, none overlapping
- *       u32 for each chunk of each range, counted from its start; the last may be shorter
+ *       u32 for each chunk of each range, counted from its start; the last may be shorter; then zeros
  *
  *   DirectoryCopy (type 0x434B0003, ours)     Damage (type 0x434B0004, ours)
  *   0   u32  0x434B0003                       0   u32  version, 1

@@ -14,9 +14,11 @@ typedef struct coffer__mcf_rescue {
     bool index_lost; /* the directory has one, but not inside the file */
     bool *left_out;  /* by tensor */
     size_t kept;
-    bool has_sums; /* the checksums of the file as it was written */
+    bool has_sums;  /* the checksums of the file as it was written */
+    bool sums_lost; /* the file has some, but they are damaged */
     coffer__mcf_sums sums;
-    bool has_shift; /* bytes were inserted or removed: what follows has moved */
+    bool has_shift; /* bytes were inserted or removed: what follows may have moved */
+    bool shift_reported;
     int64_t shift;
     coffer_mcf *copy;           /* of --from; NULL = none */
     coffer__mcf_patch *patches; /* bytes of tensors that are taken from elsewhere */

@@ -88,6 +88,7 @@ static coffer_status find_sums(coffer__mcf_rescue *work, coffer_error *err)
     if (status && !coffer__is_about_file(status))
         return coffer__fail_copy(err, &cause);
     work->has_sums = listed && !status;
+    work->sums_lost = listed && status && status != COFFER_E_UNSUPPORTED_VERSION;
     if (work->has_sums) {
         section = *listed;
     } else {
@@ -98,23 +99,36 @@ static coffer_status find_sums(coffer__mcf_rescue *work, coffer_error *err)
         if (status)
             return status;
         work->has_sums = true;
+        work->sums_lost = false;
         coffer__report_add(work->report, COFFER_E_MISSING, COFFER_NOTE, section.offset,
-                           "Checksums was found at %" PRIu64, section.offset);
+                           "the place of Checksums is damaged; the table was found at %" PRIu64,
+                           section.offset);
     }
     if (!belongs(work, &work->sums)) {
         coffer__mcf_sums_free(&work->sums);
         work->has_sums = false;
         return COFFER_OK;
     }
-    if (work->sums.version > 1 && section.offset != work->sums.place) {
-        work->has_shift = true;
+    /* A table before the payloads does not move with them; then the size of the file tells. */
+    uint64_t size = coffer_source_size(work->source);
+    if (work->sums.version > 1 && section.offset != work->sums.place)
         work->shift = (int64_t)(section.offset - work->sums.place);
-        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_NOTE, section.offset,
-                           "damage: bytes %s before %" PRIu64 ": %" PRIu64,
-                           work->shift < 0 ? "removed" : "inserted", section.offset,
-                           (uint64_t)(work->shift < 0 ? -work->shift : work->shift));
-    }
+    else if (work->sums.version > 1)
+        work->shift = (int64_t)(size - work->sums.file_size);
+    work->has_shift = work->shift != 0;
     return COFFER_OK;
+}
+
+/* Reports once that bytes were inserted or removed before an offset. */
+static void report_shift(coffer__mcf_rescue *work, uint64_t offset)
+{
+    if (work->shift_reported)
+        return;
+    work->shift_reported = true;
+    coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_NOTE, offset,
+                       "damage: bytes %s before %" PRIu64 ": %" PRIu64,
+                       work->shift < 0 ? "removed" : "inserted", offset,
+                       (uint64_t)(work->shift < 0 ? -work->shift : work->shift));
 }
 
 /* Sections that bytes inserted or removed before them have moved. */
@@ -126,8 +140,10 @@ static void relocate_sections(coffer__mcf_rescue *work)
         uint64_t moved = section->offset + (uint64_t)work->shift;
         if (range && range->offset == section->offset && range->size == section->size &&
             !range_matches(work, work->source, section->offset, range) &&
-            range_matches(work, work->source, moved, range))
+            range_matches(work, work->source, moved, range)) {
+            report_shift(work, moved);
             section->offset = moved;
+        }
     }
 }
 
@@ -249,8 +265,10 @@ static coffer_status rescue_bytes(coffer__mcf_rescue *work, size_t tensor, uint6
     uint64_t moved = entry.offset + begin + (uint64_t)work->shift;
     if (expected && has_crc(work, work->source, entry.offset + begin, size, *expected))
         return COFFER_OK;
-    if (expected && work->has_shift && has_crc(work, work->source, moved, size, *expected))
+    if (expected && work->has_shift && has_crc(work, work->source, moved, size, *expected)) {
+        report_shift(work, moved);
         return add_patch(work, (coffer__mcf_patch){ tensor, begin, size, work->source, moved }, err);
+    }
     if (copy && (expected ? has_crc(work, work->copy->source, copy->offset + begin, size, *expected)
                           : is_verified_in_copy(work, index, begin, size))) {
         coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_NOTE, entry.offset + begin,
@@ -298,10 +316,12 @@ static coffer_status verify_tensor(coffer__mcf_rescue *work, size_t tensor, coff
     return status;
 }
 
-/* Without checksums the bytes are in doubt when the file does not have the size it should have. */
+/* Without checksums the bytes are in doubt when the file does not have the size it should have, or when the
+ * checksums themselves are damaged. */
 static bool in_doubt(const coffer__mcf_rescue *work)
 {
-    return work->directory_lost || work->model->header.file_size != coffer_source_size(work->source);
+    return work->directory_lost || work->sums_lost ||
+           work->model->header.file_size != coffer_source_size(work->source);
 }
 
 static coffer_status verify_tensors(coffer__mcf_rescue *work, coffer_error *err)
@@ -345,12 +365,13 @@ static coffer_status record_section(coffer__mcf_rescue *work, const coffer_mcf_s
     damage.name_len = strlen(damage.name);
     damage.size = section->size;
     /* A section that is written again has other bytes, so its old checksum says nothing. */
-    if (range->size <= COFFER__MCF_CHUNK && !is_rebuilt(section->type)) {
+    if (range && range->size <= COFFER__MCF_CHUNK && !is_rebuilt(section->type)) {
         damage.reason = COFFER_MCF_DAMAGE_CHECKSUM;
         damage.expected = work->sums.sums[range->first_sum];
     }
     coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, section->offset,
-                       "%s is damaged; copied, and recorded as damaged",
+                       range ? "%s is damaged; copied, and recorded as damaged"
+                             : "%s cannot be verified; copied, and recorded as unverified",
                        coffer__mcf_section_label(section->type).text);
     return add_damage(work, &damage, err);
 }
@@ -380,7 +401,8 @@ static coffer_status verify_sections(coffer__mcf_rescue *work, coffer_error *err
         uint32_t type = work->model->sections[i].type;
         if (type != COFFER_MCF_TENSOR_DATA && type != COFFER_MCF_CHECKSUMS &&
             type != COFFER_MCF_DIRECTORY_COPY && type != COFFER_MCF_DAMAGE)
-            status = verify_section(work, &work->model->sections[i], err);
+            status = work->has_sums ? verify_section(work, &work->model->sections[i], err)
+                                    : record_section(work, &work->model->sections[i], NULL, err);
     }
     return status;
 }
@@ -412,7 +434,7 @@ coffer_status coffer__mcf_verify_rescued(coffer__mcf_rescue *work, coffer_error 
 {
     const coffer_mcf_section *known = coffer_mcf_find_section(work->model, COFFER_MCF_DAMAGE);
     coffer_status status = verify_tensors(work, err);
-    if (!status && work->has_sums)
+    if (!status && (work->has_sums || work->sums_lost))
         status = verify_sections(work, err);
     if (!status && known)
         status =

@@ -205,19 +205,22 @@ static coffer_status take_tensor(coffer_mcf_writer *writer, const coffer__mcf_re
     return coffer_mcf_writer_end_tensor(writer, err);
 }
 
-/* Reserves room for the index before the payloads. */
+/* Reserves room for index and checksums before the payloads. */
 static coffer_status reserve(coffer_mcf_writer *writer, const coffer_mcf *model, const placed *list,
                              size_t count, coffer_error *err)
 {
-    uint64_t dims = 0, names = 0;
+    uint64_t dims = 0, names = 0, bytes = 0;
     for (size_t i = 0; i < count; i++) {
         coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, list[i].tensor);
+        bytes += entry.size;
         dims += entry.rank;
         names += entry.name_len;
     }
     if (count == 0 || dims > UINT32_MAX)
         return COFFER_OK;
-    return coffer_mcf_writer_reserve_index(writer, (uint32_t)count, (uint32_t)dims, names, err);
+    coffer_status status =
+        coffer_mcf_writer_reserve_index(writer, (uint32_t)count, (uint32_t)dims, names, err);
+    return status ? status : coffer_mcf_writer_reserve_checksums(writer, (uint32_t)count, bytes, err);
 }
 
 static coffer_status take_tensors(coffer_mcf_writer *writer, const coffer__mcf_rewrite *from,

@@ -235,6 +235,31 @@ coffer_status coffer_mcf_writer_reserve_index(coffer_mcf_writer *writer, uint32_
     return coffer__sink_fill(writer->sink, 0, writer->index_room, err);
 }
 
+/* Room for this many sections that are added later: index, QuantInfo, QuantQuality, Damage and others. */
+#define LATER_SECTIONS 8
+
+coffer_status coffer_mcf_writer_reserve_checksums(coffer_mcf_writer *writer, uint32_t tensors, uint64_t bytes,
+                                                  coffer_error *err)
+{
+    coffer_status status;
+    if (writer->area_begun || writer->sums_room > 0)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "reserve the checksums once, before the first tensor");
+    if (writer->opts.no_checksums)
+        return COFFER_OK;
+    status = coffer__mcf_write_files(writer, err);
+    if (!status)
+        status = coffer__mcf_writer_align(writer, COFFER__MCF_SECTION_ALIGNMENT, err);
+    if (status)
+        return status;
+    writer->sums_at = coffer__sink_position(writer->sink);
+    /* Each range may have one shorter chunk. */
+    uint64_t ranges = (uint64_t)tensors + writer->section_count + LATER_SECTIONS;
+    uint64_t chunks = ranges + bytes / COFFER__MCF_CHUNK + writer->sums_at / COFFER__MCF_CHUNK;
+    writer->sums_room = COFFER__MCF_SUMS_HEADER + ranges * COFFER__MCF_SUMS_RANGE + chunks * sizeof(uint32_t);
+    return coffer__sink_fill(writer->sink, 0, writer->sums_room, err);
+}
+
 coffer_status coffer_mcf_writer_add_damage(coffer_mcf_writer *writer, const coffer_mcf_damage *damage,
                                            coffer_error *err)
 {

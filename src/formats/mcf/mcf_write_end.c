@@ -273,7 +273,23 @@ static coffer_status put_copy(coffer_mcf_writer *writer, const coffer__mcf_heade
     return status;
 }
 
-/* Checksums is the last section, so that all others are in the file when their sums are computed. */
+/* Reserves a place for Checksums: the room before the payloads when it is large enough, or the end. The sums
+ * are computed when everything else is in the file. */
+static coffer_status place_sums(uint64_t *place, coffer_mcf_writer *writer, uint64_t size, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    *place = writer->sums_at;
+    if (size <= writer->sums_room)
+        return list_section(writer, COFFER_MCF_CHECKSUMS, COFFER__MCF_SUMS_VERSION, *place, writer->sums_room,
+                            err);
+    status = align_section(writer, err);
+    *place = coffer__sink_position(writer->sink);
+    if (!status)
+        status = coffer__sink_fill(writer->sink, 0, size, err);
+    return status ? status
+                  : list_section(writer, COFFER_MCF_CHECKSUMS, COFFER__MCF_SUMS_VERSION, *place, size, err);
+}
+
 static coffer_status put_protected(coffer_mcf_writer *writer, coffer__mcf_header *header, coffer_error *err)
 {
     coffer__mcf_sums sums = { 0 };
@@ -281,21 +297,16 @@ static coffer_status put_protected(coffer_mcf_writer *writer, coffer__mcf_header
     coffer_status status = place_copy(&copy_place, &copy_size, writer, err);
     if (!status)
         status = plan_sums(&sums, writer, err);
-    if (!status)
-        status = align_section(writer, err);
     if (status)
         goto out;
     /* One more range is the directory, whose chunks are known by its size. */
-    place = coffer__sink_position(writer->sink);
     uint64_t directory_len = ((uint64_t)writer->section_count + 1) * COFFER__MCF_DIRECTORY_ENTRY;
     uint64_t chunks = coffer__chunk_count(directory_len);
     status = coffer__mcf_sums_plan(&sums, err);
     if (status)
         goto out;
     uint64_t size = coffer__mcf_sums_size(&sums) + COFFER__MCF_SUMS_RANGE + chunks * sizeof(uint32_t);
-    status = coffer__sink_fill(writer->sink, 0, size, err);
-    if (!status)
-        status = list_section(writer, COFFER_MCF_CHECKSUMS, COFFER__MCF_SUMS_VERSION, place, size, err);
+    status = place_sums(&place, writer, size, err);
     if (!status)
         status = align_section(writer, err);
     if (!status)

@@ -47,6 +47,7 @@ struct coffer_mcf_writer {
     coffer__mcf_late_section *late; /* written after the payloads */
     size_t late_count, late_capacity;
     uint64_t index_at, index_room; /* in front of the payloads; 0 = none */
+    uint64_t sums_at, sums_room;   /* for Checksums, in front of the payloads; 0 = none */
     uint64_t copy_room;            /* for the DirectoryCopy, after the header; 0 = none */
 
     bool area_begun;
