@@ -10,8 +10,9 @@
 
 #define TABLE_READ_MAX ((uint64_t)1 << 20) /* entries: more of them are not read just to describe a file */
 #define ENTRIES_AT_ONCE 4096
-#define TABLES_SUMMED ((uint64_t)64 << 20) /* bytes of rows and table that are verified to describe a file \
-                                            */
+#define TABLES_SUMMED                                                                    \
+    ((uint64_t)64 << 20) /* bytes of rows and table that are verified to describe a file \
+                          */
 
 void coffer__mldf_put_type(coffer_node *parent, const char *name, uint16_t type)
 {

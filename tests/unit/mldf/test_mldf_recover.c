@@ -1,4 +1,4 @@
-/* What survives a cut, damaged rows and a change by another program; and the marks that a repair leaves. */
+/* Sets that were cut off, damaged or changed by another program, and the marks that a repair leaves. */
 #include "base/bytes.h"
 #include "formats/mldf/mldf_layout.h"
 #include "support/dataset_write.h"
