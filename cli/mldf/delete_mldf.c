@@ -1,4 +1,5 @@
 /* delete, for training sets. */
+#include "coffer/dataset.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_place.h"
 #include "term.h"
@@ -141,8 +142,6 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
 static int run(const cli_args *args, coffer_source *src)
 {
     int result = mldf_expect_file(args);
-    if (!result && cli_operand_count(args) < 2)
-        result = cli_usage(args, "no samples given");
     return result ? result : mldf_with_set(args, src, run_on);
 }
 

@@ -1,5 +1,6 @@
 /* rename, for training sets: another name for a field. */
 #include "base/memory.h"
+#include "coffer/dataset.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_place.h"
 #include "term.h"

@@ -3,6 +3,7 @@
 #include "args.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "coffer/dataset.h"
 #include "mldf/mldf_verbs.h"
 #include "term.h"
 

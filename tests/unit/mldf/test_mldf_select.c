@@ -1,5 +1,5 @@
 /* Samples by their values; fields that are dropped or renamed. */
-#include "coffer/mldf.h"
+#include "coffer/dataset.h"
 
 #include "support/temp.h"
 

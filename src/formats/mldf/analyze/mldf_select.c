@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "base/real.h"
 #include "base/work.h"
+#include "coffer/dataset.h"
 #include "formats/mldf/mldf_private.h"
 
 #include <errno.h>
