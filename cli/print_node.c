@@ -328,10 +328,12 @@ static const coffer_node *first_items(const coffer_node *node)
                : NULL;
 }
 
-static size_t name_width(const coffer_node *first)
+static size_t name_width(const coffer_node *first, bool details)
 {
     size_t widest = 0;
     for (const coffer_node *child = first; child; child = coffer_node_next(child)) {
+        if (!details && coffer_node_is_detail(child))
+            continue;
         const char *name = coffer_node_get_name(child);
         size_t width = coffer__utf8_width(name, strlen(name));
         if (width > widest)
@@ -340,7 +342,7 @@ static size_t name_width(const coffer_node *first)
     return widest > 32 ? 32 : widest;
 }
 
-static void print_nodes(FILE *out, const coffer_node *first, unsigned depth);
+static void print_nodes(FILE *out, const coffer_node *first, unsigned depth, bool details);
 
 static void print_compound(FILE *out, const coffer_node *node, unsigned depth)
 {
@@ -348,13 +350,15 @@ static void print_compound(FILE *out, const coffer_node *node, unsigned depth)
     if (coffer_node_get_kind(node) == COFFER_NODE_LIST && is_table(node))
         print_table(out, node, 2 * ((size_t)depth + 1));
     else if (depth < NODE_DEPTH_MAX)
-        print_nodes(out, coffer_node_first(node), depth + 1);
+        print_nodes(out, coffer_node_first(node), depth + 1, true);
 }
 
-static void print_nodes(FILE *out, const coffer_node *first, unsigned depth)
+static void print_nodes(FILE *out, const coffer_node *first, unsigned depth, bool details)
 {
-    size_t widest = name_width(first);
+    size_t widest = name_width(first, details);
     for (const coffer_node *child = first; child; child = coffer_node_next(child)) {
+        if (!details && coffer_node_is_detail(child))
+            continue;
         char name[128];
         readable_name(name, sizeof name, child);
         size_t width = coffer__utf8_width(name, strlen(name));
@@ -380,7 +384,12 @@ static void print_nodes(FILE *out, const coffer_node *first, unsigned depth)
 
 void cli_print_nodes(FILE *out, const coffer_node *first)
 {
-    print_nodes(out, first, 1);
+    print_nodes(out, first, 1, true);
+}
+
+void cli_print_facts(FILE *out, const coffer_node *first)
+{
+    print_nodes(out, first, 1, false);
 }
 
 static int print_json(FILE *out, const coffer_node *root, unsigned indent)

@@ -27,6 +27,7 @@ typedef struct canvas_module {
     void (*restore)(canvas *surface);
     void (*cells)(canvas *surface, picture_box box, const rgb *cells, size_t columns, size_t rows);
     void (*photo)(canvas *surface, picture_box box, const uint8_t *pixels, unsigned width, unsigned height);
+    void (*polygon)(canvas *surface, const picture_point *corners, size_t count, rgb color);
 } canvas_module;
 
 #endif

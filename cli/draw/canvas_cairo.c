@@ -81,6 +81,16 @@ static void fill(canvas *surface, picture_box box, rgb color)
     cairo_fill(surface->cairo);
 }
 
+static void polygon(canvas *surface, const picture_point *corners, size_t count, rgb color)
+{
+    use_color(surface, color);
+    cairo_new_path(surface->cairo); /* a text before it leaves its end as the current point */
+    for (size_t i = 0; i < count; i++)
+        cairo_line_to(surface->cairo, corners[i].x, corners[i].y);
+    cairo_close_path(surface->cairo);
+    cairo_fill(surface->cairo);
+}
+
 static void outline(canvas *surface, picture_box box, double line_width, rgb color)
 {
     double half = line_width / 2;
@@ -211,5 +221,6 @@ static const canvas_module table = {
     restore,
     draw_cells,
     photo,
+    polygon,
 };
 COFFER__MODULE_EXPORT(draw, table);

@@ -89,6 +89,11 @@ void picture_fill(picture *image, picture_box box, rgb color)
     image->draw->fill(image->surface, box, color);
 }
 
+void picture_polygon(picture *image, const picture_point *corners, size_t count, rgb color)
+{
+    image->draw->polygon(image->surface, corners, count, color);
+}
+
 void picture_outline(picture *image, picture_box box, double line_width, rgb color)
 {
     image->draw->outline(image->surface, box, line_width, color);

@@ -18,6 +18,10 @@ typedef struct picture_box {
     double x, y, width, height;
 } picture_box;
 
+typedef struct picture_point {
+    double x, y;
+} picture_point;
+
 typedef enum picture_align { PICTURE_LEFT, PICTURE_CENTER, PICTURE_RIGHT } picture_align;
 
 typedef struct picture_font {
@@ -37,6 +41,8 @@ coffer_status picture_save(picture *image, coffer_error *err);
 void picture_free(picture *image);
 
 void picture_fill(picture *image, picture_box box, rgb color);
+/* A filled area; SVG files hold it as one path. */
+void picture_polygon(picture *image, const picture_point *corners, size_t count, rgb color);
 void picture_outline(picture *image, picture_box box, double line_width, rgb color);
 void picture_line(picture *image, double x0, double y0, double x1, double y1, double line_width, rgb color);
 /* Text with its baseline at y; x is its left end, middle or right end. Control characters become '?'. */

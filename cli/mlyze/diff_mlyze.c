@@ -1,5 +1,6 @@
 /* diff for traces: stacks and phases that grew or shrank. */
 #include "base/memory.h"
+#include "flame_page.h"
 #include "input_file.h"
 #include "mlyze_verbs.h"
 #include "term.h"
@@ -16,6 +17,12 @@ static const cli_option options[] = {
     { "lines", 0, NULL, NULL, "match frames by line too, not by function and file alone" },
     { "no-markers", 0, NULL, NULL, "do not compare phases when both traces have the same markers" },
     { "fail-over", 0, "SIZE", NULL, "exit with status 1 only when more than SIZE was added, for CI" },
+    { "flame", 0, "FILE", NULL,
+      "also write a flame graph of both, red where it grew: .svg, .png, .html, .json, or .collapsed" },
+    CLI_FORCE_OPTION,
+    { "focus", 0, "GLOB", NULL, "with --flame: only stacks with a matching function or file; repeatable" },
+    { "ignore", 0, "GLOB", NULL,
+      "with --flame: leave out stacks with a matching function or file; repeatable" },
     TRACE_SOURCE_OPTIONS,
     { 0 },
 };
@@ -83,7 +90,7 @@ static int verdict(const coffer_node *root, const cli_args *args, uint64_t fail_
     bool equal = coffer_node_get_bool(coffer_node_find(root, "equal"));
     int64_t grew = coffer_node_get_i64(coffer_node_find(root, "grew_bytes"));
     if (cli_has(args, "fail-over"))
-        return grew > 0 && (uint64_t)grew > fail_over ? CLI_FINDINGS : CLI_OK;
+        return trace_fail_over(args, "added", grew > 0 ? (uint64_t)grew : 0, fail_over);
     return equal ? CLI_OK : CLI_FINDINGS;
 }
 
@@ -132,8 +139,80 @@ static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mly
     return result;
 }
 
+/* ---- The differential flame graph ---- */
+
+static coffer_status make_tree(coffer_mlyze_tree **out, const coffer_mlyze *trace,
+                               const coffer_mlyze_tree_opts *opts, coffer_error *err)
+{
+    coffer_mlyze_stats *stats = NULL;
+    coffer_status status = coffer_mlyze_stats_new(&stats, trace, NULL, err);
+    if (!status)
+        status = coffer_mlyze_tree_new(out, trace, stats, opts, err);
+    coffer_mlyze_stats_free(stats);
+    return status;
+}
+
+/* Of all nodes but the root. */
+static uint64_t most_change(const coffer_mlyze_tree *tree)
+{
+    uint64_t most = 0;
+    for (size_t i = 1; i < coffer_mlyze_tree_count(tree); i++) {
+        const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(tree, i);
+        uint64_t change = node->after_bytes > node->before_bytes ? node->after_bytes - node->before_bytes
+                                                                 : node->before_bytes - node->after_bytes;
+        most = change > most ? change : most;
+    }
+    return most;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static int draw_flame(const cli_args *args, const coffer_mlyze *a, const coffer_mlyze *b)
+{
+    coffer_mlyze_tree *trees[3] = { NULL, NULL, NULL };
+    coffer_mlyze_suppressions *focus = NULL, *ignore = NULL;
+    coffer_mlyze_tree_opts opts = COFFER_MLYZE_TREE_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    char title[256];
+    int result = trace_read_patterns(&focus, args, "focus", NULL);
+    if (result == CLI_OK)
+        result = trace_read_patterns(&ignore, args, "ignore", NULL);
+    opts.measure = (coffer_mlyze_measure)cli_choice(args, "what", COFFER_MLYZE_MEASURE_PEAK);
+    opts.lines = cli_has(args, "lines");
+    opts.focus = focus;
+    opts.ignore = ignore;
+    if (result == CLI_OK && (make_tree(&trees[0], a, &opts, &err) || make_tree(&trees[1], b, &opts, &err) ||
+                             coffer_mlyze_tree_diff(&trees[2], trees[0], trees[1], &err)))
+        result = cli_fail(cli_operand(args, 0), &err, NULL);
+    if (result == CLI_OK) {
+        snprintf(title, sizeof title, "%.100s → %.100s", base_name(cli_operand(args, 0)),
+                 base_name(cli_operand(args, 1)));
+        flame_page page = { .tree = trees[2],
+                            .title = title,
+                            .width = 1200,
+                            .lines = opts.lines,
+                            .most_change = most_change(trees[2]),
+                            .compares = true };
+        result = flame_write(args, &page, cli_value(args, "flame"), false);
+    }
+    for (size_t i = 0; i < 3; i++)
+        coffer_mlyze_tree_free(trees[i]);
+    coffer_mlyze_suppressions_free(focus);
+    coffer_mlyze_suppressions_free(ignore);
+    return result;
+}
+
 static int run_on(const cli_args *args, const coffer_mlyze *a)
 {
+    const char *flame = cli_value(args, "flame");
+    if (flame && !flame_can_write(args, "flame", flame))
+        return CLI_USAGE;
+    if (flame && (cli_same_file(flame, cli_operand(args, 0)) || cli_same_file(flame, cli_operand(args, 1))))
+        return cli_usage(args, "input and output are the same file: %s", flame);
     coffer_file *file = NULL;
     coffer_mlyze *b = NULL;
     char *index = NULL;
@@ -150,6 +229,8 @@ static int run_on(const cli_args *args, const coffer_mlyze *a)
             result = trace_check_source(args, path, b, question);
         if (result == CLI_OK)
             result = compare(args, a, b);
+        if (result <= CLI_FINDINGS && cli_value(args, "flame"))
+            result = cli_worse(result, draw_flame(args, a, b));
         if (result <= CLI_FINDINGS)
             result = cli_worse(cli_worse(result, opened), mlyze_tell_damage(path, b));
         coffer_mlyze_close(b);
@@ -169,6 +250,7 @@ const cli_format_verb cli_mlyze_diff = {
     .verb = "diff",
     .options = options,
     .examples = "  coffer diff monday.mlyze today.mlyze               # what grew since, stack by stack\n"
-                "  coffer diff old.mlyze new.mlyze --what leaks --fail-over 64K\n",
+                "  coffer diff old.mlyze new.mlyze --what leaks --fail-over 64K\n"
+                "  coffer diff old.mlyze new.mlyze --flame change.html  # red: grew, blue: shrank\n",
     .run = run,
 };

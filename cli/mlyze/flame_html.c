@@ -9,6 +9,9 @@ static const char before_title[] =
     "<style>\n"
     "body{font:14px sans-serif;margin:16px;color:#1a1a20}\n"
     "h1{font-size:18px;margin:0 0 4px}\n"
+    "header{position:sticky;top:0;background:#fff;z-index:2;padding:8px 0 6px;border-bottom:1px solid "
+    "#d8d8de;"
+    "margin-bottom:6px}\n"
     "#bar{display:flex;gap:12px;align-items:center;margin:8px 0}\n"
     "#bar input{font:inherit;padding:3px 6px;width:22em}\n"
     "#graph{position:relative;overflow:hidden}\n"
@@ -17,14 +20,14 @@ static const char before_title[] =
     "#graph div:hover{outline:1px solid #1a1a20;z-index:1}\n"
     "#graph .faded{opacity:.45}\n"
     "#graph .found{background:#c04fd8!important;color:#fff}\n"
-    "#about{height:3em;color:#646470;font:12px/1.5em monospace;white-space:pre-wrap}\n"
+    "#about{height:3em;color:#40404a;font:12px/1.5em monospace;white-space:pre-wrap;overflow:hidden}\n"
     "</style>\n<title>";
 
 static const char before_data[] =
     "</h1>\n<div id=\"bar\"><button id=\"reset\">whole</button>"
     "<input id=\"search\" placeholder=\"search functions and files\" aria-label=\"search\">"
     "<span id=\"hits\"></span></div>\n"
-    "<div id=\"graph\"></div>\n<div id=\"about\"></div>\n"
+    "<div id=\"about\"></div></header>\n<div id=\"graph\"></div>\n"
     "<script id=\"data\" type=\"application/json\">";
 
 static const char after_data[] =
@@ -33,12 +36,14 @@ static const char after_data[] =
     "const root = JSON.parse(document.getElementById('data').textContent);\n"
     "const graph = document.getElementById('graph'), about = document.getElementById('about');\n"
     "const ROW = 18;\n"
-    "let zoom = root, pattern = '';\n"
+    "const compares = 'after' in root;\n"
+    "let zoom = root, pattern = '', most = 0;\n"
     "(function link(start) {\n"
     "  const todo = [[start, null]];\n"
     "  while (todo.length) {\n"
     "    const [node, parent] = todo.pop();\n"
     "    node.parent = parent;\n"
+    "    if (parent && 'after' in node) most = Math.max(most, Math.abs(node.after - node.before));\n"
     "    for (const child of node.children) todo.push([child, node]);\n"
     "  }\n"
     "})(root);\n"
@@ -48,10 +53,21 @@ static const char after_data[] =
     "  for (; n >= 1024 && i < 4; i++) n /= 1024;\n"
     "  return (i ? n.toFixed(1) : n) + ' ' + units[i];\n"
     "}\n"
+    "function change(node) { return node.after - node.before; }\n"
+    "function signed(n) { return (n < 0 ? '-' : '+') + bytes(Math.abs(n)); }\n"
     "function describe(node) {\n"
+    "  if (compares)\n"
+    "    return node.name + (node.place ? ' (' + node.place + ')' : '') + '\\n' + bytes(node.before) + ' → ' "
+    "+\n"
+    "      bytes(node.after) + ', ' + signed(change(node));\n"
     "  const share = root.value ? (100 * node.value / root.value).toFixed(2) : '0';\n"
     "  return node.name + (node.place && node.place !== node.name ? ' (' + node.place + ')' : '') + '\\n' +\n"
     "    bytes(node.value) + ', ' + share + ' %, ' + node.allocs.toLocaleString() + ' blocks';\n"
+    "}\n"
+    "function paint(node) {\n"
+    "  if (!compares) return color(node.name);\n"
+    "  const n = change(node), rest = 215 - 145 * Math.sqrt(most ? Math.abs(n) / most : 0) | 0;\n"
+    "  return n === 0 ? '#e2e2e6' : n > 0 ? `rgb(244,${rest},${rest})` : `rgb(${rest},${rest + 20},244)`;\n"
     "}\n"
     "function color(name) {\n"
     "  let h = 2166136261;\n"
@@ -67,7 +83,7 @@ static const char after_data[] =
     "  box.style.left = x + 'px';\n"
     "  box.style.width = width + 'px';\n"
     "  box.style.top = level * ROW + 'px';\n"
-    "  box.style.background = color(node.name);\n"
+    "  box.style.background = paint(node);\n"
     "  box.textContent = width > 20 ? node.name : '';\n"
     "  if (faded) box.classList.add('faded');\n"
     "  if (matches(node)) box.classList.add('found');\n"
@@ -137,7 +153,7 @@ void flame_put_html(coffer__buffer *out, const flame_page *page)
 {
     coffer__buffer_append(out, before_title, sizeof before_title - 1);
     put_text(out, page->title);
-    coffer__buffer_printf(out, "</title></head><body>\n<h1>");
+    coffer__buffer_printf(out, "</title></head><body>\n<header><h1>");
     put_text(out, page->title);
     coffer__buffer_append(out, before_data, sizeof before_data - 1);
     put_data(out, page);

@@ -10,8 +10,12 @@
 #include <strings.h>
 
 static const cli_option options[] = {
-    { "output", 'o', "FILE", NULL, "file to write: .svg, .html, or any other name for collapsed stacks" },
+    { "output", 'o', "FILE", NULL, "file to write: .svg, .png, .html, .json, or .collapsed",
+      "collapsed stacks on standard output" },
     CLI_FORCE_OPTION,
+    { "focus", 0, "GLOB", NULL,
+      "only stacks with a matching function or file; without * the text may be anywhere; repeatable" },
+    { "ignore", 0, "GLOB", NULL, "leave out stacks with a matching function or file; repeatable" },
     { "what", 0, "WHAT", TRACE_WHAT_CHOICES,
       "bytes to draw (live at the peak, never freed, all allocations, freed at once)", "peak" },
     { "at", 0, "MOMENT", NULL, "draw what was live at a moment: a time (1.5s), an event number or a marker" },
@@ -31,18 +35,50 @@ static bool ends_in(const char *path, const char *extension)
     return len > tail && strcasecmp(path + len - tail, extension) == 0;
 }
 
-static void put(coffer__buffer *out, const flame_page *page, const cli_args *args)
+static bool is_page(const char *path)
 {
-    const char *path = cli_value(args, "output");
-    if (cli_has(args, "json")) {
-        flame_put_json(out, page, !path && term_is_terminal(stdout) ? 2 : 0);
-        coffer__buffer_append(out, "\n", 1);
+    return ends_in(path, ".html") || ends_in(path, ".htm");
+}
+
+/* A name of something that is not written here gets no text in disguise. */
+bool flame_can_write(const cli_args *args, const char *option, const char *path)
+{
+    static const char *const known[] = { ".svg",  ".png", ".html",      ".htm",
+                                         ".json", ".txt", ".collapsed", ".folded" };
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    bool found = strrchr(name, '.') == NULL && strcmp(path, "-") != 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        found |= ends_in(path, known[i]);
+    if (!found)
+        cli_usage(args, "--%s %s: the name must end in .svg, .png, .html, .json, or .collapsed for text",
+                  option, path);
+    return found;
+}
+
+int flame_write(const cli_args *args, const flame_page *page, const char *path, bool json)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    if (path && !json && ends_in(path, ".png"))
+        return flame_draw(page, path, &err) ? cli_fail(path, &err, NULL) : CLI_OK;
+    if (json || (path && ends_in(path, ".json"))) {
+        flame_put_json(&text, page, !path && term_is_terminal(stdout) ? 2 : 0);
+        coffer__buffer_append(&text, "\n", 1);
     } else if (path && ends_in(path, ".svg"))
-        flame_put_svg(out, page);
-    else if (path && (ends_in(path, ".html") || ends_in(path, ".htm")))
-        flame_put_html(out, page);
+        flame_put_svg(&text, page);
+    else if (path && is_page(path))
+        flame_put_html(&text, page);
     else
-        flame_put_collapsed(out, page);
+        flame_put_collapsed(&text, page);
+    int result = CLI_OK;
+    if (text.failed) {
+        coffer__fail_no_memory(&err, text.len);
+        result = cli_fail(cli_operand(args, 0), &err, NULL);
+    } else {
+        result = cli_write_out(path, cli_overwrites(), text.data, text.len);
+    }
+    coffer__buffer_free(&text);
+    return result;
 }
 
 static void make_title(char *out, size_t size, const cli_args *args, size_t what)
@@ -65,11 +101,10 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
                                                      COFFER_MLYZE_MEASURE_TOTAL,
                                                      COFFER_MLYZE_MEASURE_TEMPORARY };
     coffer_error err = COFFER_ERROR_INIT;
-    coffer__buffer text = COFFER__BUFFER_INIT;
     coffer_mlyze_tree *tree = NULL;
+    coffer_mlyze_suppressions *focus = NULL, *ignore = NULL;
     char title[200];
     uint64_t width;
-    int result;
     coffer_mlyze_tree_opts opts = COFFER_MLYZE_TREE_OPTS_INIT;
     opts.measure = measures[what];
     opts.lines = cli_has(args, "lines");
@@ -77,15 +112,24 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
     opts.max_depth = FLAME_DEPTH_MAX;
     if (!cli_number(&width, args, "width", 1200, 320, PICTURE_MAX_SIDE))
         return CLI_USAGE;
-    coffer_status status = coffer_mlyze_tree_new(&tree, trace, stats, &opts, &err);
-    if (!status) {
+    int result = trace_read_patterns(&focus, args, "focus", NULL);
+    if (result == CLI_OK)
+        result = trace_read_patterns(&ignore, args, "ignore", NULL);
+    opts.focus = focus;
+    opts.ignore = ignore;
+    if (result == CLI_OK && coffer_mlyze_tree_new(&tree, trace, stats, &opts, &err))
+        result = cli_fail(cli_operand(args, 0), &err, NULL);
+    if (result == CLI_OK) {
         make_title(title, sizeof title, args, what);
-        put(&text, &(flame_page){ tree, trace, title, (unsigned)width, opts.lines }, args);
-        status = text.failed ? coffer__fail_no_memory(&err, text.len) : COFFER_OK;
+        flame_page page = {
+            .tree = tree, .trace = trace, .title = title, .width = (unsigned)width, .lines = opts.lines
+        };
+        if (coffer_mlyze_tree_count(tree) < 2 && (cli_has(args, "focus") || cli_has(args, "ignore")))
+            trace_tell_note(cli_operand(args, 0), "no stack is selected: the graph is empty");
+        result = flame_write(args, &page, cli_value(args, "output"), cli_has(args, "json"));
     }
-    result = !status ? cli_write_out(cli_value(args, "output"), cli_overwrites(), text.data, text.len)
-                     : cli_fail(cli_operand(args, 0), &err, NULL);
-    coffer__buffer_free(&text);
+    coffer_mlyze_suppressions_free(focus);
+    coffer_mlyze_suppressions_free(ignore);
     coffer_mlyze_tree_free(tree);
     return result;
 }
@@ -95,6 +139,10 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     trace_query request = { 0 };
     bool at = cli_has(args, "at");
     size_t what = at ? 1 : cli_choice(args, "what", 0);
+    const char *output = cli_value(args, "output");
+    if (output && !cli_has(args, "json") && strcmp(output, "-") != 0 &&
+        !flame_can_write(args, "output", output))
+        return CLI_USAGE;
     if (at && (cli_has(args, "window") || cli_has(args, "what")))
         return cli_usage(args, "--at cannot be combined with --window or --what");
     int result = trace_check_source(args, cli_operand(args, 0), trace,
@@ -122,6 +170,7 @@ const cli_format_verb cli_mlyze_flame = {
     .options = options,
     .examples = "  coffer flame run.mlyze -o peak.html                  # a page with zoom and search\n"
                 "  coffer flame run.mlyze --what leaks -o leaks.svg\n"
+                "  coffer flame run.mlyze --focus train --ignore 'numpy*' -o train.png\n"
                 "  coffer flame run.mlyze --what total --window load..train -o load.svg\n"
                 "  coffer flame run.mlyze --what temporaries | head     # collapsed stacks and their bytes\n",
     .run = run,

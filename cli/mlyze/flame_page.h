@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "cli.h"
+#include "draw/colormap.h"
 #include "trace_names.h"
 
 enum { FLAME_DEPTH_MAX = 512 }; /* of the trees that these functions take */
@@ -13,8 +14,30 @@ typedef struct flame_page {
     const coffer_mlyze *trace;
     const char *title;
     unsigned width;
-    bool lines; /* of the options of the tree */
+    bool lines;           /* of the options of the tree */
+    uint64_t most_change; /* of a node, in a comparison; 0 = no comparison. Then `trace` is NULL */
+    bool compares;
 } flame_page;
+
+/* Whether a file of that name can be written, after a message: .svg, .png, .html, .json, or collapsed stacks.
+ */
+bool flame_can_write(const cli_args *args, const char *option, const char *path);
+/* Writes the page to a file by the extension of its name; path : NULL = collapsed stacks on standard output.
+ */
+int flame_write(const cli_args *args, const flame_page *page, const char *path, bool json);
+/* The color of a frame: by its name, or in a comparison red where it grew and blue where it shrank. */
+rgb flame_color(const flame_page *page, const coffer_mlyze_tree_node *node);
+/* "12.0 KiB, 3.1 %, 4 blocks", or in a comparison "8.0 KiB → 12.0 KiB, +4.0 KiB". */
+void flame_put_amount(coffer__buffer *out, const flame_page *page, const coffer_mlyze_tree_node *node);
+/* "grow.c:9", or "". */
+void flame_put_place(coffer__buffer *out, const flame_page *page, const coffer_mlyze_tree_node *node);
+/* How many levels have frames that can be seen. */
+uint32_t flame_visible_depth(const flame_page *page, double scale);
+coffer_status flame_draw(const flame_page *page, const char *path, coffer_error *err);
+
+/* Pixels, in both kinds of pictures. */
+enum { FLAME_ROW = 18, FLAME_MARGIN = 12, FLAME_HEAD = 56 };
+#define FLAME_NARROWEST 0.4 /* less cannot be seen */
 
 /* Each appends a whole file; the buffer remembers failures. */
 void flame_put_svg(coffer__buffer *out, const flame_page *page);

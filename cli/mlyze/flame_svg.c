@@ -1,15 +1,11 @@
 /* The flame graph as a picture: the root below, every frame on top of its caller, as wide as its bytes. */
-#include "base/memory.h"
 #include "base/utf8.h"
-#include "draw/colormap.h"
 #include "flame_page.h"
-#include "term.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { ROW = 18, MARGIN = 12, HEAD = 56, LETTER = 7, LETTERS_MAX = 400 };
-static const double narrowest = 0.4; /* pixels; less cannot be seen */
+enum { ROW = FLAME_ROW, MARGIN = FLAME_MARGIN, HEAD = FLAME_HEAD, LETTER = 7, LETTERS_MAX = 400 };
 
 static void put_xml(coffer__buffer *out, const char *text, size_t len)
 {
@@ -50,25 +46,12 @@ static void put_label(coffer__buffer *out, const char *name, size_t room)
         coffer__buffer_printf(out, "…");
 }
 
-/* One color for one name, so that a function is found again in another graph. */
-static rgb color_of(const char *name)
-{
-    uint32_t mixed = 2166136261u;
-    for (const char *at = name; *at; at++)
-        mixed = (mixed ^ (uint8_t)*at) * 16777619u;
-    unsigned a = mixed >> 24, b = (mixed >> 12) & 0xff;
-    return (rgb){ (uint8_t)(200 + a * 50 / 255), (uint8_t)(120 + b * 90 / 255),
-                  (uint8_t)(60 + a * 50 / 255) };
-}
-
 static void put_frame(coffer__buffer *out, const flame_page *page, const coffer_mlyze_tree_node *node,
                       double x, double y, double width)
 {
-    const coffer_mlyze_tree_node *root = coffer_mlyze_tree_at(page->tree, 0);
     coffer__buffer place = COFFER__BUFFER_INIT;
-    term_text bytes, count;
-    rgb color = color_of(node->name);
-    trace_put_place(&place, page->trace, &node->frame);
+    rgb color = flame_color(page, node);
+    flame_put_place(&place, page, node);
     coffer__buffer_printf(out, "<g><title>");
     put_xml(out, node->name, strlen(node->name));
     if (place.len && strcmp(coffer__buffer_text(&place), node->name) != 0) {
@@ -77,9 +60,9 @@ static void put_frame(coffer__buffer *out, const flame_page *page, const coffer_
         coffer__buffer_printf(out, ")");
     }
     coffer__buffer_free(&place);
-    coffer__buffer_printf(out, "\n%s, %.2f %%, %s blocks</title>", term_bytes(bytes, node->bytes),
-                          root->bytes ? 100.0 * (double)node->bytes / (double)root->bytes : 0,
-                          term_count(count, node->allocs));
+    coffer__buffer_printf(out, "\n");
+    flame_put_amount(out, page, node);
+    coffer__buffer_printf(out, "</title>");
     coffer__buffer_printf(out,
                           "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"#%02x%02x%02x\"/>",
                           x, y, fmax(width - 0.5, 0.3), ROW - 1, color.red, color.green, color.blue);
@@ -92,18 +75,6 @@ static void put_frame(coffer__buffer *out, const flame_page *page, const coffer_
     coffer__buffer_printf(out, "</g>\n");
 }
 
-/* How many levels have anything that can be seen. */
-static uint32_t visible_depth(const coffer_mlyze_tree *tree, double scale)
-{
-    uint32_t depth = 0;
-    for (size_t at = 0; at != COFFER_INDEX_NONE; at = coffer_mlyze_tree_next(tree, at)) {
-        const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(tree, at);
-        if (node->depth > depth && (double)node->bytes * scale >= narrowest)
-            depth = node->depth;
-    }
-    return depth;
-}
-
 static void put_frames(coffer__buffer *out, const flame_page *page, double scale, double bottom)
 {
     const coffer_mlyze_tree *tree = page->tree;
@@ -113,7 +84,7 @@ static void put_frames(coffer__buffer *out, const flame_page *page, double scale
         double x = starts[node->depth], width = (double)node->bytes * scale;
         starts[node->depth + 1] = x;
         starts[node->depth] = x + width;
-        if (width >= narrowest)
+        if (width >= FLAME_NARROWEST)
             put_frame(out, page, node, x, bottom - ROW * (double)(node->depth + 1), width);
     }
 }
@@ -122,8 +93,7 @@ void flame_put_svg(coffer__buffer *out, const flame_page *page)
 {
     const coffer_mlyze_tree_node *root = coffer_mlyze_tree_at(page->tree, 0);
     double scale = root->bytes ? (page->width - 2.0 * MARGIN) / (double)root->bytes : 0;
-    unsigned height = HEAD + (visible_depth(page->tree, scale) + 1) * ROW + MARGIN;
-    term_text bytes, count;
+    unsigned height = HEAD + (flame_visible_depth(page, scale) + 1) * ROW + MARGIN;
     coffer__buffer_printf(out,
                           "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
                           "viewBox=\"0 0 %u %u\" font-family=\"monospace\" font-size=\"11\">\n"
@@ -133,9 +103,10 @@ void flame_put_svg(coffer__buffer *out, const flame_page *page)
                           page->width, height, page->width, height, MARGIN);
     put_xml(out, page->title, strlen(page->title));
     coffer__buffer_printf(out,
-                          "</text>\n<text x=\"%d\" y=\"42\" font-family=\"sans-serif\" fill=\"#646470\">%s "
-                          "in %s blocks</text>\n",
-                          MARGIN, term_bytes(bytes, root->bytes), term_count(count, root->allocs));
+                          "</text>\n<text x=\"%d\" y=\"42\" font-family=\"sans-serif\" fill=\"#646470\">",
+                          MARGIN);
+    flame_put_amount(out, page, root);
+    coffer__buffer_printf(out, "</text>\n");
     put_frames(out, page, scale, height - MARGIN);
     coffer__buffer_printf(out, "</svg>\n");
 }

@@ -15,8 +15,13 @@ static void put_text(coffer__buffer *out, const char *text)
 
 /* A frame as in the collapsed stacks that convert writes: "grab", or "grab (grow.c:9)", "grab (in grow.c)".
  */
-static void put_frame(coffer__buffer *out, const flame_page *page, const coffer_mlyze_frame *frame)
+static void put_frame(coffer__buffer *out, const flame_page *page, const coffer_mlyze_tree_node *node)
 {
+    if (!page->trace) {
+        put_text(out, node->name);
+        return;
+    }
+    const coffer_mlyze_frame *frame = &node->frame;
     const char *function = coffer_mlyze_function_name(page->trace, frame->func_id);
     const char *file = coffer_mlyze_file_name(page->trace, frame->file_id);
     bool has_file = file && *file;
@@ -37,20 +42,37 @@ static void put_path(coffer__buffer *out, const flame_page *page, size_t index)
     for (; index != 0; index = coffer_mlyze_tree_at(page->tree, index)->parent)
         path[depth++] = index;
     while (depth-- > 0) {
-        put_frame(out, page, &coffer_mlyze_tree_at(page->tree, path[depth])->frame);
+        put_frame(out, page, coffer_mlyze_tree_at(page->tree, path[depth]));
         if (depth)
             coffer__buffer_append(out, ";", 1);
     }
 }
 
+/* The bytes of stacks that end in a node of a comparison: its own less those of its children. */
+static uint64_t own_bytes(const flame_page *page, size_t index, bool after)
+{
+    const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(page->tree, index);
+    uint64_t bytes = after ? node->after_bytes : node->before_bytes;
+    for (size_t at = node->first_child; at != COFFER_INDEX_NONE;
+         at = coffer_mlyze_tree_at(page->tree, at)->next_sibling) {
+        const coffer_mlyze_tree_node *child = coffer_mlyze_tree_at(page->tree, at);
+        bytes -= after ? child->after_bytes : child->before_bytes;
+    }
+    return bytes;
+}
+
 void flame_put_collapsed(coffer__buffer *out, const flame_page *page)
 {
     for (size_t at = 0; at != COFFER_INDEX_NONE; at = coffer_mlyze_tree_next(page->tree, at)) {
-        uint64_t bytes = coffer_mlyze_tree_at(page->tree, at)->own_bytes;
-        if (bytes == 0 || at == 0)
+        const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(page->tree, at);
+        if (node->own_bytes == 0 || at == 0)
             continue;
         put_path(out, page, at);
-        coffer__buffer_printf(out, " %" PRIu64 "\n", bytes);
+        if (page->compares)
+            coffer__buffer_printf(out, " %" PRIu64 " %" PRIu64 "\n", own_bytes(page, at, false),
+                                  own_bytes(page, at, true));
+        else
+            coffer__buffer_printf(out, " %" PRIu64 "\n", node->own_bytes);
     }
 }
 
@@ -95,11 +117,17 @@ void flame_put_json(coffer__buffer *out, const flame_page *page, unsigned indent
         coffer__json_write_u64(&writer, node->allocs);
         coffer__json_key(&writer, "place");
         coffer__buffer place = COFFER__BUFFER_INIT;
-        trace_put_place(&place, page->trace, &node->frame);
+        flame_put_place(&place, page, node);
         coffer__json_string_len(&writer, coffer__buffer_text(&place), place.len);
         coffer__buffer_free(&place);
-        if (at == 0)
+        if (at == 0 && page->trace)
             put_lost(&writer, page->trace);
+        if (page->compares) {
+            coffer__json_key(&writer, "before");
+            coffer__json_write_u64(&writer, node->before_bytes);
+            coffer__json_key(&writer, "after");
+            coffer__json_write_u64(&writer, node->after_bytes);
+        }
         coffer__json_key(&writer, "children");
         coffer__json_open_array(&writer);
         open = node->depth + 1;

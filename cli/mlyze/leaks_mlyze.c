@@ -4,8 +4,6 @@
 #include "term.h"
 #include "trace_query.h"
 
-#include <string.h>
-
 enum { GROWTH_WINDOWS = 20, MOST_WINDOWS = 1000 };
 
 static const cli_option options[] = {
@@ -44,6 +42,11 @@ static void add_facts(coffer_node *root, const stack_answer *answer)
     coffer_node_add_u64(root, "live_allocs_at_end", answer->totals->live_allocs_at_end, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "leaked_bytes", report->shown.bytes, COFFER_UNIT_BYTES);
     coffer_node_add_u64(root, "leaked_allocs", report->shown.count, COFFER_UNIT_NONE);
+    uint64_t fail_over;
+    if (cli_has(answer->args, "fail-over") && cli_size(&fail_over, answer->args, "fail-over", UINT64_MAX)) {
+        coffer_node_add_u64(root, "fail_over_bytes", fail_over, COFFER_UNIT_BYTES);
+        coffer_node_add_bool(root, "failed", report->shown.bytes > fail_over);
+    }
 }
 
 static int read_request(trace_query *request, const cli_args *args, const coffer_mlyze *trace)
@@ -63,34 +66,6 @@ static int read_request(trace_query *request, const cli_args *args, const coffer
     return CLI_OK;
 }
 
-static int read_suppressions_file(coffer_mlyze_suppressions *list, const char *path)
-{
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_source *src = NULL;
-    int result = cli_open(&src, path);
-    if (result != CLI_OK)
-        return result;
-    coffer_status status = coffer_mlyze_suppressions_add_file(list, src, &err);
-    coffer_source_close(src);
-    return status ? cli_fail(path, &err, "") : CLI_OK;
-}
-
-static int read_suppressions(coffer_mlyze_suppressions **out, const cli_args *args)
-{
-    cli_word word;
-    cli_place place = { 0 };
-    coffer_error err = COFFER_ERROR_INIT;
-    int result = CLI_OK;
-    coffer_status status = coffer_mlyze_suppressions_new(out, &err);
-    while (!status && result == CLI_OK && cli_next_word(&word, &place, args)) {
-        if (word.option && strcmp(word.option, "suppressions") == 0)
-            result = read_suppressions_file(*out, word.value);
-        else if (word.option && strcmp(word.option, "suppress") == 0)
-            status = coffer_mlyze_suppressions_add(*out, word.value, &err);
-    }
-    return status ? cli_fail(cli_operand(args, 0), &err, NULL) : result;
-}
-
 static int run_on(const cli_args *args, const coffer_mlyze *trace)
 {
     trace_query request = { 0 };
@@ -100,6 +75,8 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     answer.report.measure = COFFER_MLYZE_MEASURE_LIVE;
     answer.report.ages = true;
     answer.report.growth = cli_has(args, "growth");
+    if (answer.report.growth)
+        answer.nothing = "no stack grows";
     answer.print_heading = print_heading;
     answer.add_facts = add_facts;
     if (!stack_report_read(&answer.report, args) || !cli_size(&fail_over, args, "fail-over", UINT64_MAX))
@@ -107,21 +84,22 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     int result = trace_check_source(args, cli_operand(args, 0), trace,
                                     answer.report.growth ? TRACE_ASKS_ORDER : TRACE_ASKS_LEAKS);
     if (result == CLI_OK)
-        result = read_suppressions(&hidden, args);
+        result = trace_read_patterns(&hidden, args, "suppress", "suppressions");
     answer.report.hidden = hidden;
-    if (result == CLI_OK && answer.report.by != COFFER_MLYZE_BY_STACK &&
-        (coffer_mlyze_suppressions_count(hidden) > 0 || answer.report.growth))
-        result = cli_usage(args, "--suppress and --growth require --by stack");
     if (result == CLI_OK)
         result = read_request(&request, args, trace);
     if (result == CLI_OK)
         result = trace_query_run(&request, args, trace);
     if (result == CLI_OK) {
         answer.report.stats = request.stats;
+        if (answer.report.growth && coffer_mlyze_stats_totals(request.stats)->growth_by_events)
+            trace_tell_note(cli_operand(args, 0),
+                            "the events have too few different times: growth is measured "
+                            "over the number of events");
         result = stack_answer_show(&answer);
     }
-    if (result == CLI_OK && answer.report.shown.bytes > fail_over)
-        result = CLI_FINDINGS;
+    if (result == CLI_OK)
+        result = trace_fail_over(args, "leaked", answer.report.shown.bytes, fail_over);
     trace_query_free(&request);
     coffer_mlyze_suppressions_free(hidden);
     return result;

@@ -7,6 +7,7 @@
 /* Every verb for traces reads the recordings and profiles of other programs too. */
 #define TRACE_FORMATS "mlyze, heaptrack, massif, dhat, pprof, collapsed"
 
+extern const cli_format_verb cli_mlyze_get;
 extern const cli_format_verb cli_mlyze_stats;
 extern const cli_format_verb cli_mlyze_peak;
 extern const cli_format_verb cli_mlyze_leaks;

@@ -108,6 +108,11 @@ static void print_frames(const stack_report *report, size_t stack, coffer__buffe
         fprintf(out, "      %s(no frames)%s\n", term_on(out, TERM_DIM), term_off(out));
 }
 
+static bool grows_by_events(const stack_report *report)
+{
+    return coffer_mlyze_stats_totals(report->stats)->growth_by_events;
+}
+
 static void print_stack(const stack_report *report, const coffer_mlyze_stack_row *row, coffer__buffer *line,
                         FILE *out)
 {
@@ -121,7 +126,10 @@ static void print_stack(const stack_report *report, const coffer_mlyze_stack_row
     else if (report->ages)
         fprintf(out, "  ages %s to %s", trace_time(newest, report->trace, row->newest_us),
                 trace_time(age, report->trace, row->oldest_us));
-    if (report->growth)
+    if (report->growth && grows_by_events(report))
+        fprintf(out, "  %s+%.1f bytes per event%s (r² %.2f)", term_on(out, TERM_RED), row->growth_bytes_per_s,
+                term_off(out), row->growth_fit);
+    else if (report->growth)
         fprintf(out, "  %s+%s/s%s (r² %.2f)", term_on(out, TERM_RED),
                 term_bytes(bytes, (uint64_t)row->growth_bytes_per_s), term_off(out), row->growth_fit);
     fputc('\n', out);
@@ -171,7 +179,8 @@ static void add_stack(coffer_node *list, const stack_report *report, const coffe
         coffer_node_add_u64(map, "newest_us", row->newest_us, COFFER_UNIT_MICROSECONDS);
     }
     if (report->growth) {
-        coffer_node_add_f64(map, "growth_bytes_per_s", row->growth_bytes_per_s, COFFER_UNIT_NONE);
+        coffer_node_add_f64(map, grows_by_events(report) ? "growth_bytes_per_event" : "growth_bytes_per_s",
+                            row->growth_bytes_per_s, COFFER_UNIT_NONE);
         coffer_node_add_f64(map, "growth_fit", row->growth_fit, COFFER_UNIT_NONE);
     }
     trace_add_frames(map, report->trace, row->stack);
@@ -239,7 +248,11 @@ static int compare_places(const void *left, const void *right, void *context)
 static coffer_status list_places(place_list *out, const stack_report *report, coffer_error *err)
 {
     coffer_mlyze_places *places = NULL;
-    coffer_status status = coffer_mlyze_places_new(&places, report->trace, report->stats, report->by, err);
+    coffer_mlyze_places_opts opts = COFFER_MLYZE_PLACES_OPTS_INIT;
+    opts.by = report->by;
+    opts.ignore = report->hidden;
+    opts.growing = report->growth;
+    coffer_status status = coffer_mlyze_places_select(&places, report->trace, report->stats, &opts, err);
     if (status)
         return status;
     size_t count = coffer_mlyze_places_count(places);

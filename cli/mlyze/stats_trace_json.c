@@ -62,7 +62,7 @@ static void add_threads(coffer_node *root, const stack_report *top)
         const coffer_mlyze_thread_row *row = coffer_mlyze_stats_thread_at(top->stats, i);
         coffer_node *map = coffer_node_add_map(list, NULL);
         coffer_node_add_u64(map, "thread", row->thread, COFFER_UNIT_OFFSET);
-        coffer_node_add_text(map, "name", coffer_mlyze_thread_name(top->trace, row->thread));
+        coffer_node_add_text(map, "name", row->name);
         coffer_node_add_u64(map, "allocs", row->allocs, COFFER_UNIT_NONE);
         coffer_node_add_u64(map, "allocated_bytes", row->allocated_bytes, COFFER_UNIT_BYTES);
         coffer_node_add_u64(map, "peak_bytes", row->peak_bytes, COFFER_UNIT_BYTES);

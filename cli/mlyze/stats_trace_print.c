@@ -174,7 +174,7 @@ static void print_threads(const stack_report *top, FILE *out)
     term_table_column(table, "name", TERM_LEFT);
     for (size_t i = 0; i < shown; i++) {
         const coffer_mlyze_thread_row *row = coffer_mlyze_stats_thread_at(top->stats, i);
-        const char *name = coffer_mlyze_thread_name(top->trace, row->thread);
+        const char *name = row->name;
         term_table_cellf(table, "%" PRIu16, row->thread);
         term_table_cell(table, term_count(text, row->allocs));
         term_table_cell(table, term_bytes(text, row->allocated_bytes));

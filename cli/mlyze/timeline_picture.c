@@ -1,4 +1,5 @@
 /* The timeline as a picture: live bytes large, blocks and rate small below, markers across all. */
+#include "base/memory.h"
 #include "draw/axis.h"
 #include "draw/picture.h"
 #include "term.h"
@@ -41,14 +42,29 @@ static double blocks_of(const timeline_view *view, const coffer_mlyze_point *poi
 static void draw_area(picture *canvas, picture_box plot, const timeline_view *view, point_value *value,
                       double most, rgb color)
 {
-    size_t count = coffer_mlyze_timeline_count(view->timeline);
-    double step = plot.width / (double)count;
-    for (size_t i = 0; i < count && most > 0; i++) {
-        double height = value(view, coffer_mlyze_timeline_at(view->timeline, i)) / most * plot.height;
-        double left = round(plot.x + (double)i * step), right = round(plot.x + (double)(i + 1) * step);
-        picture_fill(canvas, (picture_box){ left, plot.y + plot.height - height, right - left, height },
-                     color);
+    size_t count = coffer_mlyze_timeline_count(view->timeline), used = 0;
+    double step = plot.width / (double)count, bottom = plot.y + plot.height;
+    picture_point *corners = coffer__alloc_array(2 * count + 2, sizeof *corners);
+    if (!corners || !(most > 0)) {
+        coffer__free(corners);
+        return;
     }
+    corners[used++] = (picture_point){ plot.x, bottom };
+    for (size_t i = 0; i < count; i++) {
+        double share = value(view, coffer_mlyze_timeline_at(view->timeline, i)) / most;
+        double top = bottom - round(share * plot.height * 10) / 10;
+        double left = round(plot.x + (double)i * step), right = round(plot.x + (double)(i + 1) * step);
+        /* Points of one height are one line. */
+        if (used > 1 && corners[used - 1].y == top) {
+            corners[used - 1].x = right;
+            continue;
+        }
+        corners[used++] = (picture_point){ left, top };
+        corners[used++] = (picture_point){ right, top };
+    }
+    corners[used++] = (picture_point){ plot.x + plot.width, bottom };
+    picture_polygon(canvas, corners, used, color);
+    coffer__free(corners);
 }
 
 /* Sizes divide by powers of two, so their round numbers do too. */

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static int find_moment(uint64_t *event, const cli_args *args, const char *text, const coffer_mlyze *trace)
@@ -79,4 +80,49 @@ void trace_query_free(trace_query *request)
 {
     coffer_mlyze_stats_free(request->stats);
     request->stats = NULL;
+}
+
+/* ---- Patterns ---- */
+
+static int read_pattern_file(coffer_mlyze_suppressions *list, const char *path)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_source *src = NULL;
+    int result = cli_open(&src, path);
+    if (result != CLI_OK)
+        return result;
+    coffer_status status = coffer_mlyze_suppressions_add_file(list, src, &err);
+    coffer_source_close(src);
+    return status ? cli_fail(path, &err, "") : CLI_OK;
+}
+
+int trace_read_patterns(coffer_mlyze_suppressions **out, const cli_args *args, const char *option,
+                        const char *file_option)
+{
+    cli_word word;
+    cli_place place = { 0 };
+    coffer_error err = COFFER_ERROR_INIT;
+    int result = CLI_OK;
+    coffer_status status = coffer_mlyze_suppressions_new(out, &err);
+    while (!status && result == CLI_OK && cli_next_word(&word, &place, args)) {
+        if (word.option && file_option && strcmp(word.option, file_option) == 0)
+            result = read_pattern_file(*out, word.value);
+        else if (word.option && strcmp(word.option, option) == 0)
+            status = coffer_mlyze_suppressions_add(*out, word.value, &err);
+    }
+    return status ? cli_fail(cli_operand(args, 0), &err, NULL) : result;
+}
+
+int trace_fail_over(const cli_args *args, const char *what, uint64_t bytes, uint64_t limit)
+{
+    const char *path = cli_operand(args, cli_operand_count(args) - 1);
+    term_text found, allowed;
+    if (bytes <= limit)
+        return CLI_OK;
+    fflush(stdout);
+    fputs("coffer: ", stderr);
+    term_print_text(stderr, path, strlen(path), 0);
+    fprintf(stderr, ": %s (%" PRIu64 " bytes) %s, --fail-over allows %s (%" PRIu64 " bytes)\n",
+            term_bytes(found, bytes), bytes, what, term_bytes(allowed, limit), limit);
+    return CLI_FINDINGS;
 }

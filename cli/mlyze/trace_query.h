@@ -55,4 +55,11 @@ int trace_query_moment(uint64_t *event, const cli_args *args, const char *option
 int trace_query_run(trace_query *request, const cli_args *args, const coffer_mlyze *trace);
 void trace_query_free(trace_query *request);
 
+/* The patterns of a repeatable option, and of the files that another option names (NULL = none). 0, or the
+ * exit status after a message; free the list in either case. */
+int trace_read_patterns(coffer_mlyze_suppressions **out, const cli_args *args, const char *option,
+                        const char *file_option);
+/* CLI_FINDINGS after a message with the numbers when there are more bytes than --fail-over allows, else 0. */
+int trace_fail_over(const cli_args *args, const char *what, uint64_t bytes, uint64_t limit);
+
 #endif

@@ -111,8 +111,6 @@ int mlyze_tell_damage(const char *path, const coffer_mlyze *trace)
         trace_tell_note(
             path, "the order of frames is not known; frames are read outermost first, but a plain trace of "
                   "Coffer 0.1 lists the innermost first: --stack-order innermost-first");
-    if (coffer_mlyze_version(trace) > 1)
-        trace_tell_note(path, "made by a newer version of the format; what it adds is ignored");
     if (coffer_mlyze_repaired(trace, &err))
         result = cli_fail(path, &err, "the numbers above are of the events that were kept");
     return result == CLI_OK ? CLI_OK : CLI_FINDINGS;

@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/json_write.h"
 #include "convert/tensors/tensor_out.h"
+#include "pycauset/pycauset_verbs.h"
 #include "tensors/tensor_sets.h"
 #include "tensors/tensors_verbs.h"
 #include "term.h"
@@ -14,6 +15,7 @@ static const char *const as_names[COFFER__TENSOR_AS_COUNT] = { "npy", "safetenso
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
+    { "slice", 0, "N,N…", NULL, "npy: index in all dimensions but the last two" },
     { "as", 0, "KIND", "npy|safetensors|csv|raw", "output format of a tensor",
       "by the extension of FILE, else csv" },
     { "rows", 0, "A..B", NULL, "only rows A to B of the first dimension, without B" },
@@ -192,6 +194,10 @@ static int run(const cli_args *args, coffer_source *src)
     get_job job = { .args = args, .src = src, .path = cli_operand(args, 0), .name = cli_operand(args, 1) };
     coffer_error err = COFFER_ERROR_INIT;
     job.output = cli_value(args, "output");
+    const char *kind = NULL;
+    bool array = src && coffer_convert_kind(&kind, src, NULL) == COFFER_OK && strcmp(kind, "npy") == 0;
+    if (array && (!job.name || pycauset_is_tile(job.name)))
+        return pycauset_get_array(args, src);
     if (!job.name)
         return cli_usage(args, "no tensor name given; 'coffer ls %s' lists them", job.path);
     if (tensors_open(&job.set, job.path, src, &err))

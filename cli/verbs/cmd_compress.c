@@ -44,6 +44,7 @@ static int run(const cli_args *args)
     opts.plain = cli_has(args, "plain");
     opts.level = (int)level;
     opts.overwrite = cli_has(args, "force");
+    opts.drop_extensions = cli_has(args, "drop-extensions");
     opts.progress = &bar.progress;
     term_progress_start(&bar, opts.plain ? "unpacking" : "compressing", NULL);
     coffer_status status = begin_report(&root, path, output, &err);
@@ -64,6 +65,8 @@ static int run(const cli_args *args)
 static const cli_option options[] = {
     { "output", 'o', "OUT", NULL, "write to OUT and leave FILE unchanged" },
     { "plain", 0, NULL, NULL, "remove the compression, for programs that read only version 1" },
+    { "drop-extensions", 0, NULL, NULL,
+      "leave out extension events (threads, memory use, objects), which a plain trace cannot have" },
     { "level", 0, "N", NULL, "0 is fast; 1 to 12 are smaller and slower to write", "0" },
     { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
     { "json", 0, NULL, NULL, "one JSON object: file, output, size_before, size_after, events" },
@@ -78,7 +81,10 @@ const cli_verb cli_verb_compress = {
     .description =
         "The events and what the file says about them stay byte for byte; only how they are stored "
         "changes. A plain trace that is compressed and made plain again is the file it was. The new file "
-        "takes the place of the old one when it is complete, unless -o says where else it goes.",
+        "takes the place of the old one when it is complete, unless -o says where else it goes.\n"
+        "Beside a compressed trace, FILE.idx is written: an index for timelines and moments, made of the "
+        "trace. "
+        "It may be deleted at any time.",
     .examples = "  coffer compress run.mlyze                    # in place, atomically\n"
                 "  coffer compress run.mlyze --level 9 -o small.mlyze\n"
                 "  coffer compress run.mlyze --plain -o for-others.mlyze\n",

@@ -130,6 +130,12 @@ COFFER_API const char *coffer_mlyze_metadata(const coffer_mlyze *trace, size_t *
  * missing or its value is not text. Borrowed. */
 COFFER_API const char *coffer_mlyze_metadata_text(const coffer_mlyze *trace, const char *key);
 
+/* A value of the metadata as JSON text. path : keys of objects and positions in arrays with "." between them,
+ * such as "source.format" or "stack_traces.7"; "" = all of it. COFFER_E_NOT_FOUND when there is no such
+ * value. out : NUL-terminated, coffer_free(). */
+COFFER_API_STATUS coffer_mlyze_metadata_json(char **out, size_t *len, const coffer_mlyze *trace,
+                                             const char *path, coffer_error *err);
+
 /* Names are UTF-8, NUL-terminated and borrowed; NULL when the metadata does not list the id. O(1). */
 COFFER_API const char *coffer_mlyze_file_name(const coffer_mlyze *trace, uint64_t id);
 COFFER_API const char *coffer_mlyze_function_name(const coffer_mlyze *trace, uint64_t id);
@@ -335,6 +341,9 @@ typedef struct coffer_mlyze_totals {
     uint64_t collected_objects, collected_bytes, peak_rss_bytes;
     uint64_t lost_events; /* in damaged blocks that were skipped */
     uint64_t lost_blocks;
+    /* 1: the growth test used equal numbers of events instead of equal times, because the events have too
+     * few different times; growth_bytes_per_s is then in bytes per event. */
+    uint64_t growth_by_events;
 } coffer_mlyze_totals;
 
 /* The allocations of one stack. stack : index, or COFFER_INDEX_NONE for an id that the metadata does not list
@@ -348,7 +357,8 @@ typedef struct coffer_mlyze_stack_row {
     uint64_t oldest_us, newest_us;    /* their ages at the end of the window; 0 without any */
     uint64_t temporary_allocs, temporary_bytes;
     uint64_t freed_allocs, lifetime_us; /* freed in the window; sum of their lifetimes */
-    double growth_bytes_per_s;          /* slope of live bytes over the windows; 0 without growth_windows */
+    double growth_bytes_per_s;          /* slope of live bytes over the windows; 0 without growth_windows.
+                                         * Per event with totals.growth_by_events */
     double growth_fit;                  /* r², 0 to 1: how straight the rise is */
 } coffer_mlyze_stack_row;
 
@@ -356,6 +366,8 @@ typedef struct coffer_mlyze_stack_row {
 typedef struct coffer_mlyze_thread_row {
     uint16_t thread;
     uint64_t allocs, allocated_bytes, live_allocs, live_bytes, peak_bytes;
+    const char *name; /* by THREAD events, else as coffer_mlyze_thread_name; NULL = unknown. Borrowed from the
+                       * trace */
 } coffer_mlyze_thread_row;
 
 /* Buckets are powers of two: [0], [1], [2, 4), [4, 8) … */
@@ -436,6 +448,27 @@ COFFER_API uint64_t coffer_mlyze_totals_allocs(const coffer_mlyze_totals *totals
 #define COFFER_MLYZE_GROWTH_FIT_MIN 0.5
 COFFER_API bool coffer_mlyze_stack_row_is_growing(const coffer_mlyze_stack_row *row);
 
+/* ---- Suppressions ---- */
+
+/* Patterns that hide known stacks, such as leaks in a library. A pattern is compared with the function and
+ * file names of every frame: "*" matches any text, and a pattern without "*" matches anywhere in a name. */
+typedef struct coffer_mlyze_suppressions coffer_mlyze_suppressions;
+
+COFFER_API_STATUS coffer_mlyze_suppressions_new(coffer_mlyze_suppressions **out, coffer_error *err);
+COFFER_API void coffer_mlyze_suppressions_free(coffer_mlyze_suppressions *list);
+COFFER_API_STATUS coffer_mlyze_suppressions_add(coffer_mlyze_suppressions *list, const char *pattern,
+                                                coffer_error *err);
+/* Adds the patterns of a file, one per line, as LeakSanitizer reads them: lines that begin with "#" are
+ * comments, and "leak:" before a pattern is optional. At most 1 MiB. */
+COFFER_API_STATUS coffer_mlyze_suppressions_add_file(coffer_mlyze_suppressions *list, coffer_source *src,
+                                                     coffer_error *err);
+COFFER_API size_t coffer_mlyze_suppressions_count(const coffer_mlyze_suppressions *list);
+/* Whether a pattern matches a frame of the stack; false for COFFER_INDEX_NONE. */
+COFFER_API bool coffer_mlyze_suppressions_match(const coffer_mlyze_suppressions *list,
+                                                const coffer_mlyze *trace, size_t stack);
+
+/* ---- Functions and files ---- */
+
 /* Rows summed by function or by file instead of by stack. "self" counts the innermost frame, "inclusive"
  * counts every function or file of the stack once. */
 typedef enum coffer_mlyze_by {
@@ -456,6 +489,23 @@ typedef struct coffer_mlyze_places coffer_mlyze_places;
 COFFER_API_STATUS coffer_mlyze_places_new(coffer_mlyze_places **out, const coffer_mlyze *trace,
                                           const coffer_mlyze_stats *stats, coffer_mlyze_by by,
                                           coffer_error *err);
+typedef struct coffer_mlyze_places_opts {
+    uint32_t struct_size;
+    coffer_mlyze_by by;
+    const coffer_mlyze_suppressions *focus;  /* only stacks that match; NULL or empty = all */
+    const coffer_mlyze_suppressions *ignore; /* without stacks that match; NULL = none */
+    bool growing;                            /* only stacks that grow */
+} coffer_mlyze_places_opts;
+
+#define COFFER_MLYZE_PLACES_OPTS_INIT                                                 \
+    {                                                                                 \
+        sizeof(coffer_mlyze_places_opts), COFFER_MLYZE_BY_FUNCTION, NULL, NULL, false \
+    }
+COFFER_API void coffer_mlyze_places_opts_init(coffer_mlyze_places_opts *opts, uint32_t struct_size);
+/* The same for some of the stacks. */
+COFFER_API_STATUS coffer_mlyze_places_select(coffer_mlyze_places **out, const coffer_mlyze *trace,
+                                             const coffer_mlyze_stats *stats,
+                                             const coffer_mlyze_places_opts *opts, coffer_error *err);
 COFFER_API void coffer_mlyze_places_free(coffer_mlyze_places *places);
 /* In ascending order of id. */
 COFFER_API size_t coffer_mlyze_places_count(const coffer_mlyze_places *places);
@@ -474,11 +524,13 @@ typedef struct coffer_mlyze_tree_opts {
     bool lines;                   /* frames of one function at different lines are different nodes */
     bool inverted;      /* the innermost frames are the children of the root, their callers below them */
     uint32_t max_depth; /* deeper frames are counted with the last frame kept (default 512) */
+    const coffer_mlyze_suppressions *focus;  /* only stacks that match; NULL or empty = all */
+    const coffer_mlyze_suppressions *ignore; /* without stacks that match; NULL = none */
 } coffer_mlyze_tree_opts;
 
-#define COFFER_MLYZE_TREE_OPTS_INIT                                                            \
-    {                                                                                          \
-        sizeof(coffer_mlyze_tree_opts), COFFER_MLYZE_MEASURE_PEAK, false, false, UINT32_C(512) \
+#define COFFER_MLYZE_TREE_OPTS_INIT                                                                        \
+    {                                                                                                      \
+        sizeof(coffer_mlyze_tree_opts), COFFER_MLYZE_MEASURE_PEAK, false, false, UINT32_C(512), NULL, NULL \
     }
 COFFER_API void coffer_mlyze_tree_opts_init(coffer_mlyze_tree_opts *opts, uint32_t struct_size);
 
@@ -490,12 +542,20 @@ typedef struct coffer_mlyze_tree_node {
     uint64_t own_bytes;       /* of stacks that end here */
     const char *name;         /* coffer_mlyze_frame_text with place = opts.lines; "all" for the root */
     coffer_mlyze_frame frame; /* ids are UINT64_MAX for the root and for stacks that are not listed */
+    const char *place;        /* "grow.c:9", "grow.c" or "" */
+    /* The bytes in the first and in the second tree of a comparison; in other trees 0 and `bytes`. */
+    uint64_t before_bytes, after_bytes;
 } coffer_mlyze_tree_node;
 
 /* trace : borrowed during the call only; names are copied. */
 COFFER_API_STATUS coffer_mlyze_tree_new(coffer_mlyze_tree **out, const coffer_mlyze *trace,
                                         const coffer_mlyze_stats *stats, const coffer_mlyze_tree_opts *opts,
                                         coffer_error *err);
+/* Two trees as one, for a differential flame graph: nodes match by their names and those of their callers.
+ * `bytes` of a node has room for both, so that what is gone stays visible: those of its children, and the
+ * larger of the bytes that end in it. a, b : borrowed during the call only. */
+COFFER_API_STATUS coffer_mlyze_tree_diff(coffer_mlyze_tree **out, const coffer_mlyze_tree *a,
+                                         const coffer_mlyze_tree *b, coffer_error *err);
 COFFER_API void coffer_mlyze_tree_free(coffer_mlyze_tree *tree);
 COFFER_API size_t coffer_mlyze_tree_count(const coffer_mlyze_tree *tree);
 /* Node 0 is the root; NULL past the end. */
@@ -503,25 +563,6 @@ COFFER_API const coffer_mlyze_tree_node *coffer_mlyze_tree_at(const coffer_mlyze
 /* The next node in depth-first order, parents before children; COFFER_INDEX_NONE after the last. */
 COFFER_API size_t coffer_mlyze_tree_next(const coffer_mlyze_tree *tree, size_t index);
 COFFER_API uint32_t coffer_mlyze_tree_depth(const coffer_mlyze_tree *tree); /* of the deepest node */
-
-/* ---- Suppressions ---- */
-
-/* Patterns that hide known stacks, such as leaks in a library. A pattern is compared with the function and
- * file names of every frame: "*" matches any text, and a pattern without "*" matches anywhere in a name. */
-typedef struct coffer_mlyze_suppressions coffer_mlyze_suppressions;
-
-COFFER_API_STATUS coffer_mlyze_suppressions_new(coffer_mlyze_suppressions **out, coffer_error *err);
-COFFER_API void coffer_mlyze_suppressions_free(coffer_mlyze_suppressions *list);
-COFFER_API_STATUS coffer_mlyze_suppressions_add(coffer_mlyze_suppressions *list, const char *pattern,
-                                                coffer_error *err);
-/* Adds the patterns of a file, one per line, as LeakSanitizer reads them: lines that begin with "#" are
- * comments, and "leak:" before a pattern is optional. At most 1 MiB. */
-COFFER_API_STATUS coffer_mlyze_suppressions_add_file(coffer_mlyze_suppressions *list, coffer_source *src,
-                                                     coffer_error *err);
-COFFER_API size_t coffer_mlyze_suppressions_count(const coffer_mlyze_suppressions *list);
-/* Whether a pattern matches a frame of the stack; false for COFFER_INDEX_NONE. */
-COFFER_API bool coffer_mlyze_suppressions_match(const coffer_mlyze_suppressions *list,
-                                                const coffer_mlyze *trace, size_t stack);
 
 /* ---- Timeline ---- */
 
@@ -617,11 +658,12 @@ typedef struct coffer_mlyze_writer_opts {
         *extra_json; /* an object whose keys are added to the metadata: command, pid, host …; NULL = none */
     const coffer_limits *limits;
     const coffer_progress *progress; /* used by coffer_mlyze_rewrite */
+    bool drop_extensions;            /* coffer_mlyze_rewrite leaves out extension events */
 } coffer_mlyze_writer_opts;
 
-#define COFFER_MLYZE_WRITER_OPTS_INIT                                                               \
-    {                                                                                               \
-        sizeof(coffer_mlyze_writer_opts), false, 0, false, false, false, false, 0, NULL, NULL, NULL \
+#define COFFER_MLYZE_WRITER_OPTS_INIT                                                                      \
+    {                                                                                                      \
+        sizeof(coffer_mlyze_writer_opts), false, 0, false, false, false, false, 0, NULL, NULL, NULL, false \
     }
 COFFER_API void coffer_mlyze_writer_opts_init(coffer_mlyze_writer_opts *opts, uint32_t struct_size);
 

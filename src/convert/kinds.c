@@ -87,7 +87,7 @@ static const outside_kind outside_kinds[] = {
     /* Listed so that an error can say that it is not supported. */
     { "arrow", { ".parquet", ".arrow" }, probe_arrow, false, false, NULL },
     { "tar", { ".tar", ".tar.gz", ".tgz", ".tar.zst" }, coffer__tar_probe, false, true, NULL },
-    { "csv", { ".csv" }, NULL, true, false, NULL },
+    { "csv", { ".csv", ".tsv" }, NULL, true, false, NULL },
     { "jsonl", { ".jsonl", ".ndjson" }, NULL, true, false, NULL },
     { "raw", { ".raw" }, NULL, false, false, NULL },
     { "collapsed",
@@ -166,6 +166,40 @@ bool coffer_convert_is_text(const char *kind)
             return outside_kinds[i].is_text;
     }
     return false;
+}
+
+const char *coffer_convert_title(const char *kind)
+{
+    static const char *const titles[][2] = {
+        { "npy", "NumPy array" },
+        { "npz", "NumPy archive" },
+        { "gguf", "GGUF model" },
+        { "safetensors", "safetensors model" },
+        { "safetensors-index", "index of safetensors shards" },
+        { "mtx", "Matrix Market file" },
+        { "hdf5", "HDF5 file" },
+        { "tfrecord", "TensorFlow records" },
+        { "beton", "FFCV set" },
+        { "arrow", "Arrow or Parquet table" },
+        { "tar", "tar archive" },
+        { "csv", "comma-separated values" },
+        { "jsonl", "lines of JSON" },
+        { "raw", "bare elements" },
+        { "collapsed", "collapsed stacks" },
+        { "speedscope", "speedscope profile" },
+        { "chrome", "Chrome trace" },
+        { "massif", "Massif profile" },
+        { "dhat", "DHAT profile" },
+        { "heaptrack", "heaptrack recording" },
+        { "pprof", "pprof profile" },
+    };
+    const coffer_format *format = coffer_format_by_name(kind);
+    if (format)
+        return coffer_format_title(format);
+    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
+        if (strcmp(titles[i][0], kind) == 0)
+            return titles[i][1];
+    return kind;
 }
 
 const char *coffer_convert_extension_at(const char *kind, size_t index)

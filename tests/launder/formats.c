@@ -33,6 +33,10 @@ static const launder_verb mscan_verbs[] = {
     { "convert-raw", { "convert", "f.mscan", "out.raw" } },
     { "append-to", { "append", "f.mscan", "rows.csv" } },
     { "append-from", { "append", "other.mscan", "f.mscan" } },
+    { "set", { "set", "f.mscan", "model_name=other" } },
+    { "delete", { "delete", "f.mscan", "1" } },
+    { "concat", { "concat", "f.mscan", "good.mscan", "out.mscan" } },
+    { "split", { "split", "f.mscan" } },
     { "repair", { "repair", "f.mscan", "-o", "out.mscan" } },
     { "repair-in-place", { "repair", "f.mscan", "--in-place" } },
     { NULL, { NULL } },
@@ -112,12 +116,11 @@ static const launder_verb mldf_verbs[] = {
 /* ---- Traces ---- */
 
 static const launder_input mlyze_inputs[] = {
-    { "t.collapsed", "main;f;g 100\nmain;f 40\nmain;h 7\n" },
     { NULL, NULL },
 };
 
 static const launder_verb mlyze_setup[] = {
-    { "convert", { "convert", "t.collapsed", "good.mlyze" } },
+    { "compress", { "compress", "@/vectors/mlyze/mixed.mlyze", "-o", "good.mlyze" } },
     { NULL, { NULL } },
 };
 

@@ -88,6 +88,15 @@ coffer_status coffer_tensors_describe(coffer_node *out, const coffer_tensors *se
     uint64_t elements = 0;
     for (size_t i = 0; i < set->count; i++)
         elements += set->entries[i].tensor.elements;
+    if (strcmp(coffer_tensors_kind(set), "npy") == 0 && set->count == 1) { /* one array, not a model */
+        const coffer_tensor *array = &set->entries[0].tensor;
+        coffer_node_add_text(out, "dtype", coffer_tensor_dtype_name(array));
+        coffer_node *shape = coffer_node_add_list(out, "shape");
+        for (uint32_t i = 0; i < array->rank; i++)
+            coffer_node_add_u64(shape, NULL, array->dims[i], COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, "elements", elements, COFFER_UNIT_NONE);
+        return coffer_node_status(out, err);
+    }
     coffer_node_add_u64(out, "tensors", set->count, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "parameters", elements, COFFER_UNIT_NONE);
     add_types(coffer_node_add_list(out, "dtypes"), set);
@@ -217,6 +226,7 @@ coffer_status coffer_tensors_list(coffer_node *out, const coffer_tensors *set, c
         if (!options.glob || coffer__glob_match(options.glob, tensor->name, strlen(tensor->name)))
             add_entry(list, tensor, with_file);
     }
+    coffer__node_sort_by_name(out, "entries");
     return coffer_node_status(out, err);
 }
 
@@ -252,7 +262,10 @@ static coffer_status add_name(char ***out, size_t *count, size_t *capacity, cons
     if (status)
         return status;
     (*out)[*count] = coffer__strndup(text, len);
-    return (*out)[(*count)++] ? COFFER_OK : coffer__fail_no_memory(err, len);
+    if (!(*out)[*count])
+        return coffer__fail_no_memory(err, len);
+    ++*count;
+    return COFFER_OK;
 }
 
 /* A value that is not a list of texts was not written by a repair. */

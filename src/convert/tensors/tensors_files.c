@@ -29,7 +29,10 @@ coffer_status coffer__tensors_files_add(coffer__tensors_files *files, const char
     if (status)
         return status;
     files->names[files->count] = coffer__strdup(name);
-    return files->names[files->count++] ? COFFER_OK : coffer__fail_no_memory(err, strlen(name));
+    if (!files->names[files->count])
+        return coffer__fail_no_memory(err, strlen(name));
+    files->count++;
+    return COFFER_OK;
 }
 
 void coffer__tensors_files_free(coffer__tensors_files *files)

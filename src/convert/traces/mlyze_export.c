@@ -56,6 +56,14 @@ const coffer_convert_option coffer__mlyze_heaptrack_options[] = {
     { NULL, NULL, NULL },
 };
 
+const coffer_convert_option coffer__mlyze_cut_options[] = {
+    WINDOW_OPTIONS,
+    { "plain", NULL, "a version-1 trace without blocks and index" },
+    { "level", "N", "0 = fast, 1 to 12 = smaller and slower to write" },
+    { "drop-extensions", NULL, "leave out extension events, which a plain trace cannot have" },
+    { NULL, NULL, NULL },
+};
+
 static const char *const measure_names[] = { "peak", "leaks", "total", "temporaries" };
 #define MEASURES (sizeof measure_names / sizeof *measure_names)
 
@@ -168,9 +176,8 @@ static coffer_status create_output(coffer__mlyze_export *export, coffer__packing
     return status ? status : coffer__pack_open(&export->pack, export->sink, packing, err);
 }
 
-coffer_status coffer__mlyze_export_open(coffer__mlyze_export *out, const coffer__convert_job *job,
-                                        coffer__mlyze_export_way way, coffer__packing packing,
-                                        coffer_error *err)
+coffer_status coffer__mlyze_export_begin(coffer__mlyze_export *out, const coffer__convert_job *job,
+                                         coffer__mlyze_export_way way, coffer_error *err)
 {
     coffer_mlyze_open_opts opts = COFFER_MLYZE_OPEN_OPTS_INIT;
     *out =
@@ -185,9 +192,15 @@ coffer_status coffer__mlyze_export_open(coffer__mlyze_export *out, const coffer_
         status = way == COFFER__MLYZE_EXPORT_PROFILE ? analyze(out, err) : find_blocks(out, err);
     if (!status)
         status = check_damage(out, err);
-    if (!status)
-        status = create_output(out, packing, err);
     return status;
+}
+
+coffer_status coffer__mlyze_export_open(coffer__mlyze_export *out, const coffer__convert_job *job,
+                                        coffer__mlyze_export_way way, coffer__packing packing,
+                                        coffer_error *err)
+{
+    coffer_status status = coffer__mlyze_export_begin(out, job, way, err);
+    return status ? status : create_output(out, packing, err);
 }
 
 void coffer__mlyze_export_close(coffer__mlyze_export *export)

@@ -30,6 +30,9 @@ typedef enum coffer__mlyze_export_way {
 coffer_status coffer__mlyze_export_open(coffer__mlyze_export *out, const coffer__convert_job *job,
                                         coffer__mlyze_export_way way, coffer__packing packing,
                                         coffer_error *err);
+/* The same without an output. */
+coffer_status coffer__mlyze_export_begin(coffer__mlyze_export *out, const coffer__convert_job *job,
+                                         coffer__mlyze_export_way way, coffer_error *err);
 /* Writes `out` when it is large. */
 coffer_status coffer__mlyze_export_drain(coffer__mlyze_export *export, coffer_error *err);
 /* Writes the rest and commits the file. */

@@ -19,10 +19,6 @@ static bool is_zero(const uint8_t *bytes, size_t len)
 static void check_reserved(coffer_report *report, const coffer__mlyze_header *header)
 {
     coffer_severity severity = header->version == COFFER__MLYZE_VERSION ? COFFER_WARNING : COFFER_NOTE;
-    if (header->version > COFFER__MLYZE_VERSION)
-        coffer__report_add(report, COFFER_E_UNSUPPORTED_VERSION, COFFER_NOTE, COFFER__MLYZE_VERSION_AT,
-                           "version %" PRIu32 " is newer than %d: what it adds is not checked",
-                           header->version, COFFER__MLYZE_VERSION);
     if (header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN)
         coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, severity, COFFER__MLYZE_FLAGS_AT,
                            "flags %" PRIx32 ": %" PRIx32 " is unknown", header->flags,

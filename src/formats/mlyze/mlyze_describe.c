@@ -6,6 +6,8 @@
 
 /* Events are counted by type in traces of at most this many blocks, which takes a fraction of a second. */
 #define COUNTED_BLOCKS 4096
+/* Values of the metadata are shown up to this number of entries, and so deep. */
+enum { LARGE_VALUE = 100, DEPTH_SHOWN = 8 };
 
 typedef struct census {
     uint64_t allocs, frees, collections, markers, unknown;
@@ -73,6 +75,51 @@ static bool is_table(const coffer__json_value *value)
     return false;
 }
 
+static void describe_value(coffer_node *out, const coffer__json_value *value, unsigned depth);
+
+static void describe_children(coffer_node *out, const coffer__json_value *value, unsigned depth)
+{
+    for (const coffer__json_value *child = coffer__json_first(value); child;
+         child = coffer__json_next(value, child))
+        describe_value(out, child, depth);
+}
+
+static void describe_value(coffer_node *out, const coffer__json_value *value, unsigned depth)
+{
+    bool is_large = value->as.count > LARGE_VALUE || depth >= DEPTH_SHOWN;
+    switch (value->kind) {
+    case COFFER__JSON_STRING:
+    case COFFER__JSON_NUMBER:
+        coffer_node_add_text_len(out, value->key, value->as.string, value->string_len);
+        break;
+    case COFFER__JSON_U64:
+        coffer_node_add_u64(out, value->key, value->as.u64, COFFER_UNIT_NONE);
+        break;
+    case COFFER__JSON_I64:
+        coffer_node_add_i64(out, value->key, value->as.i64, COFFER_UNIT_NONE);
+        break;
+    case COFFER__JSON_F64:
+        coffer_node_add_f64(out, value->key, value->as.f64, COFFER_UNIT_NONE);
+        break;
+    case COFFER__JSON_BOOL:
+        coffer_node_add_bool(out, value->key, value->as.boolean);
+        break;
+    case COFFER__JSON_NULL:
+        coffer_node_add_null(out, value->key);
+        break;
+    case COFFER__JSON_ARRAY:
+    case COFFER__JSON_OBJECT:
+        if (is_large)
+            coffer_node_add_printf(out, value->key, "%" PRIu64 " entries ('coffer get' prints them)",
+                                   (uint64_t)value->as.count);
+        else if (value->kind == COFFER__JSON_ARRAY)
+            describe_children(coffer_node_add_list(out, value->key), value, depth + 1);
+        else
+            describe_children(coffer_node_add_map(out, value->key), value, depth + 1);
+        break;
+    }
+}
+
 /* The other keys of the metadata; large values by their size only. */
 static void describe_metadata(coffer_node *out, const coffer_mlyze *trace)
 {
@@ -83,31 +130,7 @@ static void describe_metadata(coffer_node *out, const coffer_mlyze *trace)
             continue;
         if (!map)
             map = coffer_node_add_map(out, "metadata");
-        switch (value->kind) {
-        case COFFER__JSON_STRING:
-        case COFFER__JSON_NUMBER:
-            coffer_node_add_text_len(map, value->key, value->as.string, value->string_len);
-            break;
-        case COFFER__JSON_U64:
-            coffer_node_add_u64(map, value->key, value->as.u64, COFFER_UNIT_NONE);
-            break;
-        case COFFER__JSON_I64:
-            coffer_node_add_i64(map, value->key, value->as.i64, COFFER_UNIT_NONE);
-            break;
-        case COFFER__JSON_F64:
-            coffer_node_add_f64(map, value->key, value->as.f64, COFFER_UNIT_NONE);
-            break;
-        case COFFER__JSON_BOOL:
-            coffer_node_add_bool(map, value->key, value->as.boolean);
-            break;
-        case COFFER__JSON_NULL:
-            coffer_node_add_null(map, value->key);
-            break;
-        case COFFER__JSON_ARRAY:
-        case COFFER__JSON_OBJECT:
-            coffer_node_add_printf(map, value->key, "%" PRIu64 " entries", (uint64_t)value->as.count);
-            break;
-        }
+        describe_value(map, value, 0);
     }
 }
 

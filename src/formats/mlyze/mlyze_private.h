@@ -112,6 +112,9 @@ coffer_status coffer__mlyze_diff(coffer_node *out, coffer_source *a, coffer_sour
 coffer_status coffer__mlyze_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                    const coffer_repair_opts *opts, coffer_error *err);
 
+/* coffer_mlyze_rewrite, and the number of extension events that were left out. */
+coffer_status coffer__mlyze_rewrite(uint64_t *dropped, const coffer_mlyze *trace, const char *out_path,
+                                    const coffer_mlyze_writer_opts *opts, coffer_error *err);
 coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const char *out_path,
                                      const coffer_compress_opts *opts, coffer_error *err);
 coffer_status coffer__mlyze_recover_parts(coffer_report *out, const char *path,
@@ -130,6 +133,11 @@ typedef struct coffer__mlyze_checker {
 void coffer__mlyze_check_stacks(const coffer__mlyze_checker *check);
 /* Blocks and events. */
 coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, coffer_error *err);
+
+/* Whether a stack matches one of the patterns of `focus` (NULL or empty = all) and none of `ignore`. */
+bool coffer__mlyze_is_selected(const coffer_mlyze_suppressions *focus,
+                               const coffer_mlyze_suppressions *ignore, const coffer_mlyze *trace,
+                               size_t stack);
 
 /* True for empty tables, which the program memlyze writes. */
 bool coffer__mlyze_has_empty_tables(const coffer_mlyze *trace);

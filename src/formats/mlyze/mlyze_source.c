@@ -1,4 +1,8 @@
-/* The file of another program that a trace was made of: which answers come from it. */
+/* Single values of the metadata, and the file of another program that a trace was made of. */
+#include "base/buffer.h"
+#include "base/fail.h"
+#include "base/json_write.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "formats/mlyze/mlyze_private.h"
 
@@ -49,3 +53,72 @@ coffer_status coffer_mlyze_source_of(coffer_mlyze_source_info *out, const coffer
 }
 
 COFFER__INIT_FUNCTION(coffer_mlyze_source_info, COFFER_MLYZE_SOURCE_INFO_INIT)
+
+/* ---- Values ---- */
+
+static const coffer__json_value *step_into(const coffer__json_value *value, const char *key, size_t len)
+{
+    uint64_t position = 0, index = 0;
+    bool is_array = value->kind == COFFER__JSON_ARRAY;
+    if (is_array && !coffer__mlyze_parse_id(&position, key, len))
+        return NULL;
+    for (const coffer__json_value *v = coffer__json_first(value); v;
+         v = coffer__json_next(value, v), index++) {
+        if (is_array ? index == position : v->key_len == len && memcmp(v->key, key, len) == 0)
+            return v;
+    }
+    return NULL;
+}
+
+/* Keys may contain dots: the longest key that is there comes first. */
+static const coffer__json_value *find_value(const coffer__json_value *root, const char *path)
+{
+    if (!*path)
+        return root;
+    for (size_t len = strlen(path); len > 0; len--) {
+        if (path[len] != '\0' && path[len] != '.')
+            continue;
+        const coffer__json_value *value =
+            root->kind == COFFER__JSON_OBJECT || root->kind == COFFER__JSON_ARRAY ? step_into(root, path, len)
+                                                                                  : NULL;
+        if (value)
+            value = find_value(value, path + len + (path[len] == '.'));
+        if (value)
+            return value;
+    }
+    return NULL;
+}
+
+coffer_status coffer_mlyze_metadata_json(char **out, size_t *len, const coffer_mlyze *trace, const char *path,
+                                         coffer_error *err)
+{
+    const coffer__mlyze_metadata *metadata = &trace->metadata;
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer__json_writer writer;
+    coffer__json *json = NULL;
+    /* The stacks are not in the tree that the handle keeps. */
+    coffer_status status = coffer__json_parse(&json, metadata->text, metadata->text_len,
+                                              COFFER__MLYZE_HEADER_SIZE, &trace->limits, err);
+    if (status)
+        return status;
+    const coffer__json_value *value = find_value(coffer__json_root(json), path);
+    if (!value) {
+        status =
+            coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "the metadata has no \"%s\"", path);
+        goto out;
+    }
+    coffer__json_writer_init(&writer, &text, 0);
+    coffer__json_write_value(&writer, value);
+    coffer__buffer_append(&text, "", 1);
+    if (text.failed) {
+        status = coffer__fail_no_memory(err, metadata->text_len);
+        goto out;
+    }
+    size_t size;
+    *out = (char *)coffer__buffer_release(&text, &size);
+    *len = size - 1;
+out:
+    coffer__buffer_free(&text);
+    coffer__json_free(json);
+    return status;
+}

@@ -86,7 +86,7 @@ static void info_describes_header_tables_and_events(void **state)
     assert_true(coffer_node_get_bool(coffer_node_find(node, "checksums")));
     const coffer_node *metadata = coffer_node_find(node, "metadata");
     assert_string_equal(text(metadata, "command"), "./a.out -v");
-    assert_string_equal(text(metadata, "modules"), "2 entries");
+    assert_int_equal(coffer_node_count(coffer_node_find(metadata, "modules")), 2);
     assert_int_equal(coffer_node_get_u64(coffer_node_find(metadata, "pid")), 77);
     assert_null(coffer_node_find(node, "damage"));
     assert_null(coffer_node_find(node, "profile"));

@@ -70,7 +70,7 @@ static void a_growing_stack_is_distinguished_from_others(void **state)
     trace_dispose(&built);
 }
 
-static void without_times_no_stack_grows(void **state)
+static void without_times_growth_is_measured_over_events(void **state)
 {
     (void)state;
     trace_builder built;
@@ -84,7 +84,9 @@ static void without_times_no_stack_grows(void **state)
     coffer_mlyze *trace = trace_open(src, NULL);
     query.growth_windows = 5;
     assert_int_equal(coffer_mlyze_stats_new(&stats, trace, &query, NULL), COFFER_OK);
-    assert_true(row_of(stats, 0)->growth_bytes_per_s == 0);
+    assert_int_equal(coffer_mlyze_stats_totals(stats)->growth_by_events, 1);
+    assert_true(fabs(row_of(stats, 0)->growth_bytes_per_s - 10) < 0.2);
+    assert_true(coffer_mlyze_stack_row_is_growing(row_of(stats, 0)));
     coffer_mlyze_stats_free(stats);
     stats = NULL;
     query.growth_windows = UINT32_MAX;
@@ -99,7 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_growing_stack_is_distinguished_from_others),
-        cmocka_unit_test(without_times_no_stack_grows),
+        cmocka_unit_test(without_times_growth_is_measured_over_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

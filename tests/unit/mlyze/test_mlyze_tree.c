@@ -233,12 +233,69 @@ static void a_frame_is_named_by_what_is_known(void **state)
     assert_int_equal(coffer_mlyze_stack_id(made->trace, 4), COFFER_MLYZE_NO_STACK);
 }
 
+static void focus_and_ignore_select_stacks(void **state)
+{
+    const fixture *made = *state;
+    coffer_mlyze_tree_opts opts = COFFER_MLYZE_TREE_OPTS_INIT;
+    coffer_mlyze_places_opts places_opts = COFFER_MLYZE_PLACES_OPTS_INIT;
+    coffer_mlyze_suppressions *focus = NULL, *ignore = NULL;
+    coffer_mlyze_tree *tree = NULL;
+    coffer_mlyze_places *places = NULL;
+    assert_int_equal(coffer_mlyze_suppressions_new(&focus, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_suppressions_new(&ignore, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_suppressions_add(focus, "leaf", NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_suppressions_add(ignore, "main", NULL), COFFER_OK);
+    opts.measure = COFFER_MLYZE_MEASURE_TOTAL;
+    opts.focus = focus;
+    opts.ignore = ignore;
+    assert_int_equal(coffer_mlyze_tree_new(&tree, made->trace, made->stats, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_tree_count(tree), 3); /* all, a;b, leaf */
+    assert_int_equal(coffer_mlyze_tree_at(tree, 0)->bytes, 250);
+    coffer_mlyze_tree_free(tree);
+    places_opts.focus = focus;
+    places_opts.ignore = ignore;
+    assert_int_equal(coffer_mlyze_places_select(&places, made->trace, made->stats, &places_opts, NULL),
+                     COFFER_OK);
+    assert_int_equal(coffer_mlyze_places_count(places), 2);
+    assert_int_equal(coffer_mlyze_places_at(places, 0)->id, 2);
+    assert_int_equal(coffer_mlyze_places_at(places, 0)->allocated_bytes, 250);
+    coffer_mlyze_places_free(places);
+    coffer_mlyze_suppressions_free(focus);
+    coffer_mlyze_suppressions_free(ignore);
+}
+
+static void two_trees_become_one_with_both_amounts(void **state)
+{
+    const fixture *made = *state;
+    coffer_mlyze_tree_opts opts = COFFER_MLYZE_TREE_OPTS_INIT;
+    coffer_mlyze_tree *total = NULL, *live = NULL, *both = NULL;
+    opts.measure = COFFER_MLYZE_MEASURE_TOTAL;
+    assert_int_equal(coffer_mlyze_tree_new(&total, made->trace, made->stats, &opts, NULL), COFFER_OK);
+    opts.measure = COFFER_MLYZE_MEASURE_LIVE;
+    assert_int_equal(coffer_mlyze_tree_new(&live, made->trace, made->stats, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_tree_diff(&both, total, live, NULL), COFFER_OK);
+    const coffer_mlyze_tree_node *root = coffer_mlyze_tree_at(both, 0);
+    assert_int_equal(root->before_bytes, 1882);
+    assert_int_equal(root->after_bytes, 882);
+    assert_int_equal(root->bytes, 1882); /* room for the larger */
+    const coffer_mlyze_tree_node *first = coffer_mlyze_tree_at(both, root->first_child);
+    assert_string_equal(first->name, "main");
+    assert_string_equal(first->place, "main.c");
+    assert_int_equal(first->before_bytes, 1500);
+    assert_int_equal(first->after_bytes, 500);
+    coffer_mlyze_tree_free(both);
+    coffer_mlyze_tree_free(total);
+    coffer_mlyze_tree_free(live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_stacks_are_one_branch_and_the_largest_comes_first),
         cmocka_unit_test(with_lines_one_function_has_a_node_for_each_line),
         cmocka_unit_test(an_inverted_tree_begins_with_the_innermost_frames),
+        cmocka_unit_test(focus_and_ignore_select_stacks),
+        cmocka_unit_test(two_trees_become_one_with_both_amounts),
         cmocka_unit_test(deeper_frames_count_with_the_last_one_kept),
         cmocka_unit_test(the_measure_decides_which_stacks_are_in_the_tree),
         cmocka_unit_test(rows_and_totals_agree_under_every_measure),

@@ -5,9 +5,12 @@
 
 #include "coffer/error.h"
 
+#include <stdbool.h>
+
 typedef struct coffer__mlyze_growth {
     uint32_t windows;
-    double window_seconds;
+    double window_seconds; /* or events */
+    bool by_events;
     uint32_t sampled; /* windows so far */
     double sum_x, sum_xx;
     double *sums; /* y, xy, yy of each row */

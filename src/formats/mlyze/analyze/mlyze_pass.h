@@ -162,6 +162,7 @@ typedef struct coffer__mlyze_results {
     size_t mark_count, mark_capacity;
     coffer_mlyze_phase *phases; /* the last one has not ended */
     size_t phase_count, phase_capacity;
+    uint64_t *thread_names; /* by thread, from THREAD events, + 1; 0 = none. NULL = no such event */
 } coffer__mlyze_results;
 
 typedef struct coffer__mlyze_pass {

@@ -1,6 +1,8 @@
 /* Adds up the levels of the pieces in order: high-water mark, phases and marks; then corrects the rows for
  * the events after that mark. */
 #include "base/array.h"
+#include "base/fail.h"
+#include "base/memory.h"
 #include "formats/mlyze/analyze/mlyze_pass_sums.h"
 
 /* ---- Phases ---- */
@@ -113,6 +115,24 @@ static coffer_status settle_others(coffer__mlyze_pass *pass, const coffer__mlyze
     return status;
 }
 
+/* Names of threads hold for the whole trace, also when they are set before the window. */
+static coffer_status note_threads(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece,
+                                  coffer_error *err)
+{
+    coffer__mlyze_results *results = &pass->results;
+    for (size_t i = 0; i < piece->mark_count; i++) {
+        size_t event = piece->marks[i];
+        if (piece->events.type[event] != COFFER_MLYZE_THREAD)
+            continue;
+        if (!results->thread_names)
+            results->thread_names = coffer__calloc(COFFER__MLYZE_THREADS, sizeof *results->thread_names);
+        if (!results->thread_names)
+            return coffer__fail_no_memory(err, COFFER__MLYZE_THREADS * sizeof *results->thread_names);
+        results->thread_names[piece->events.thread[event]] = piece->events.id[event] + 1;
+    }
+    return COFFER_OK;
+}
+
 /* ---- Totals ---- */
 
 static void settle_counts(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece)
@@ -157,6 +177,9 @@ coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, con
             pass->state.last_type = UINT8_MAX;
             continue;
         }
+        status = note_threads(pass, piece, err);
+        if (status)
+            break;
         if (pass->state.counting) {
             settle_counts(pass, piece);
             status = settle_others(pass, piece, err);

@@ -85,6 +85,7 @@ void coffer__mlyze_pass_free(coffer__mlyze_pass *pass)
     coffer__free(pass->results.leftovers);
     coffer__free(pass->results.marks);
     coffer__free(pass->results.phases);
+    coffer__free(pass->results.thread_names);
     coffer__mlyze_growth_free(&pass->growth);
     coffer__mlyze_numbers_free(&pass->stacks);
     coffer__pool_free(pass->pool);

@@ -55,9 +55,21 @@ uint64_t coffer__mlyze_event_after(const coffer__mlyze_pass *pass, uint64_t time
     return found;
 }
 
-static void set_growth_windows(coffer__mlyze_pass *pass)
+/* Windows of equal numbers of events. */
+static void set_event_windows(coffer__mlyze_pass *pass)
 {
     uint32_t windows = pass->growth.windows;
+    uint64_t begin = pass->opts.begin, count = pass->course.end_event - begin;
+    coffer__mlyze_boundary *first = &pass->boundaries.items[pass->boundaries.count - windows];
+    for (uint32_t i = 1; i <= windows; i++)
+        first[i - 1].event = begin + count / windows * i + count % windows * i / windows;
+    pass->growth.window_seconds = (double)count / windows;
+    pass->growth.by_events = true;
+}
+
+static void set_growth_windows(coffer__mlyze_pass *pass)
+{
+    uint32_t windows = pass->growth.windows, used = 0;
     uint64_t begin = pass->opts.begin, end = pass->course.end_event, before = begin;
     uint64_t from = coffer__mlyze_time_of_event(pass, begin);
     uint64_t to = coffer__mlyze_time_of_event(pass, end - 1);
@@ -70,10 +82,14 @@ static void set_growth_windows(coffer__mlyze_pass *pass)
             event = before;
         if (event > end)
             event = end;
+        used += event > before;
         before = event;
         pass->boundaries.items[pass->boundaries.count++] =
             (coffer__mlyze_boundary){ .event = event, .ends_growth_window = true };
     }
+    /* Some recorders do not note times, or note them rarely. */
+    if (used < windows / 2)
+        set_event_windows(pass);
 }
 
 coffer_status coffer__mlyze_set_boundaries(coffer__mlyze_pass *pass, coffer_error *err)

@@ -1,6 +1,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "formats/mlyze/analyze/mlyze_rows.h"
 #include "formats/mlyze/mlyze_private.h"
 
@@ -147,19 +148,44 @@ static void keep_seen(coffer_mlyze_places *places, summing *sums)
 coffer_status coffer_mlyze_places_new(coffer_mlyze_places **out, const coffer_mlyze *trace,
                                       const coffer_mlyze_stats *stats, coffer_mlyze_by by, coffer_error *err)
 {
+    coffer_mlyze_places_opts opts = COFFER_MLYZE_PLACES_OPTS_INIT;
+    opts.by = by;
+    return coffer_mlyze_places_select(out, trace, stats, &opts, err);
+}
+
+COFFER__INIT_FUNCTION(coffer_mlyze_places_opts, COFFER_MLYZE_PLACES_OPTS_INIT)
+
+static bool is_selected(const coffer_mlyze_places_opts *opts, const coffer_mlyze *trace,
+                        const coffer_mlyze_stack_row *row)
+{
+    return coffer__mlyze_is_selected(opts->focus, opts->ignore, trace, row->stack) &&
+           (!opts->growing || coffer_mlyze_stack_row_is_growing(row));
+}
+
+coffer_status coffer_mlyze_places_select(coffer_mlyze_places **out, const coffer_mlyze *trace,
+                                         const coffer_mlyze_stats *stats,
+                                         const coffer_mlyze_places_opts *opts, coffer_error *err)
+{
+    coffer_mlyze_places_opts options = COFFER_MLYZE_PLACES_OPTS_INIT;
     const coffer__mlyze_metadata *metadata = &trace->metadata;
     const coffer__mlyze_ids *listed[] = { &metadata->stacks.ids, &metadata->functions.ids,
                                           &metadata->files.ids };
-    summing sums = { .by = by };
     coffer_mlyze_places *places = NULL;
-    coffer_status status;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    coffer_mlyze_by by = options.by;
+    summing sums = { .by = by };
+    if (status)
+        return status;
     if ((unsigned)by > COFFER_MLYZE_BY_FILE)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "unknown kind of places %u",
                             (unsigned)by);
     coffer__mlyze_numbers_init(&sums.numbers, listed[by], UINT64_MAX);
     status = make_rows(&sums, listed[by]->count, err);
-    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(stats) && !status; i++)
-        status = add_stack(&sums, trace, coffer_mlyze_stats_stack_at(stats, i), i, err);
+    for (size_t i = 0; i < coffer_mlyze_stats_stack_count(stats) && !status; i++) {
+        const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(stats, i);
+        if (is_selected(&options, trace, row))
+            status = add_stack(&sums, trace, row, i, err);
+    }
     if (status)
         goto out;
     places = coffer__calloc(1, sizeof *places);

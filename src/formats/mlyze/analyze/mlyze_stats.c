@@ -145,6 +145,15 @@ static coffer__mlyze_row sum_thread(const coffer__mlyze_pass *pass, size_t threa
     return sum;
 }
 
+/* The last THREAD event decides, then the table of the metadata. */
+static const char *thread_name(const coffer__mlyze_pass *pass, size_t thread)
+{
+    const uint64_t *names = pass->results.thread_names;
+    const char *name =
+        names && names[thread] ? coffer_mlyze_function_name(pass->trace, names[thread] - 1) : NULL;
+    return name ? name : coffer_mlyze_thread_name(pass->trace, (uint16_t)thread);
+}
+
 static coffer_status fill_threads(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass, coffer_error *err)
 {
     size_t used = 0;
@@ -164,7 +173,8 @@ static coffer_status fill_threads(coffer_mlyze_stats *out, const coffer__mlyze_p
                                                                        .allocated_bytes = sum.allocated_bytes,
                                                                        .live_allocs = sum.live_allocs,
                                                                        .live_bytes = sum.live_bytes,
-                                                                       .peak_bytes = sum.peak_bytes };
+                                                                       .peak_bytes = sum.peak_bytes,
+                                                                       .name = thread_name(pass, thread) };
     }
     return COFFER_OK;
 }
@@ -182,6 +192,7 @@ static coffer_status make_stats(coffer_mlyze_stats **out, coffer__mlyze_pass *pa
         coffer_mlyze_stats_free(stats);
         return status;
     }
+    stats->totals.growth_by_events = pass->growth.by_events;
     stats->marks = pass->results.marks;
     stats->mark_count = pass->results.mark_count;
     pass->results.marks = NULL;

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/glob.h"
 #include "base/memory.h"
-#include "coffer/mlyze.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -132,4 +132,13 @@ bool coffer_mlyze_suppressions_match(const coffer_mlyze_suppressions *list, cons
             return true;
     }
     return false;
+}
+
+bool coffer__mlyze_is_selected(const coffer_mlyze_suppressions *focus,
+                               const coffer_mlyze_suppressions *ignore, const coffer_mlyze *trace,
+                               size_t stack)
+{
+    if (focus && focus->count > 0 && !coffer_mlyze_suppressions_match(focus, trace, stack))
+        return false;
+    return !ignore || !coffer_mlyze_suppressions_match(ignore, trace, stack);
 }

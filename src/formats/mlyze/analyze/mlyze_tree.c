@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "formats/mlyze/mlyze_private.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,12 +90,26 @@ static const char *copy_name(tree_builder *builder, const coffer_mlyze_frame *fr
     return coffer__arena_text(&builder->tree->names, text, len);
 }
 
-static coffer_status add_node(size_t *out, tree_builder *builder, size_t parent,
-                              const coffer_mlyze_frame *frame, const char *name, coffer_error *err)
+/* "grow.c:9". */
+static const char *copy_place(tree_builder *builder, const coffer_mlyze_frame *frame)
 {
-    coffer_mlyze_tree *tree = builder->tree;
-    if (!name)
-        return coffer__fail_no_memory(err, builder->text.len);
+    const char *file = coffer_mlyze_file_name(builder->trace, frame->file_id);
+    builder->text.len = 0;
+    if (file && *file && frame->line && builder->opts.lines)
+        coffer__buffer_printf(&builder->text, "%s:%" PRIu64, file, frame->line);
+    else if (file && *file)
+        coffer__buffer_printf(&builder->text, "%s", file);
+    return builder->text.failed ? NULL
+                                : coffer__arena_text(&builder->tree->names,
+                                                     coffer__buffer_text(&builder->text), builder->text.len);
+}
+
+static coffer_status add_node(size_t *out, coffer_mlyze_tree *tree, size_t parent,
+                              const coffer_mlyze_frame *frame, const char *name, const char *place,
+                              coffer_error *err)
+{
+    if (!name || !place)
+        return coffer__fail_no_memory(err, sizeof *tree->nodes);
     coffer_status status =
         coffer__array_reserve_one(&tree->nodes, &tree->capacity, tree->count, sizeof *tree->nodes, err);
     if (status)
@@ -104,6 +119,7 @@ static coffer_status add_node(size_t *out, tree_builder *builder, size_t parent,
                                       .first_child = COFFER_INDEX_NONE,
                                       .next_sibling = COFFER_INDEX_NONE,
                                       .name = name,
+                                      .place = place,
                                       .frame = *frame };
     if (parent != COFFER_INDEX_NONE) {
         node->depth = tree->nodes[parent].depth + 1;
@@ -131,7 +147,10 @@ static coffer_status find_child(size_t *out, tree_builder *builder, size_t paren
         }
     }
     coffer_status status = coffer__table_add(&builder->children, hash, tree->count, err);
-    return status ? status : add_node(out, builder, parent, frame, copy_name(builder, frame), err);
+    if (status)
+        return status;
+    const char *name = copy_name(builder, frame);
+    return add_node(out, builder->tree, parent, frame, name, copy_place(builder, frame), err);
 }
 
 /* ---- Stacks ---- */
@@ -212,12 +231,15 @@ coffer_status coffer_mlyze_tree_new(coffer_mlyze_tree **out, const coffer_mlyze 
     builder.tree = coffer__calloc(1, sizeof *builder.tree);
     if (!builder.tree)
         return coffer__fail_no_memory(err, sizeof *builder.tree);
-    status = add_node(&root, &builder, COFFER_INDEX_NONE, &unknown_frame, "all", err);
+    status = add_node(&root, builder.tree, COFFER_INDEX_NONE, &unknown_frame, "all", "", err);
     for (size_t i = 0; !status && i < coffer_mlyze_stats_stack_count(stats); i++) {
         const coffer_mlyze_stack_row *row = coffer_mlyze_stats_stack_at(stats, i);
-        if (coffer_mlyze_stack_row_allocs(row, builder.opts.measure) > 0)
+        if (coffer_mlyze_stack_row_allocs(row, builder.opts.measure) > 0 &&
+            coffer__mlyze_is_selected(builder.opts.focus, builder.opts.ignore, trace, row->stack))
             status = add_stack(&builder, row, err);
     }
+    for (size_t i = 0; i < builder.tree->count; i++)
+        builder.tree->nodes[i].after_bytes = builder.tree->nodes[i].bytes;
     if (!status)
         status = sort_children(builder.tree, err);
     coffer__table_free(&builder.children);
@@ -227,5 +249,92 @@ coffer_status coffer_mlyze_tree_new(coffer_mlyze_tree **out, const coffer_mlyze 
         return status;
     }
     *out = builder.tree;
+    return COFFER_OK;
+}
+
+/* ---- Comparison ---- */
+
+/* The node of that name below a parent, or a new one. */
+static coffer_status find_named(size_t *out, tree_builder *builder, size_t parent,
+                                const coffer_mlyze_tree_node *like, coffer_error *err)
+{
+    coffer_mlyze_tree *tree = builder->tree;
+    builder->text.len = 0;
+    coffer__buffer_append(&builder->text, &parent, sizeof parent);
+    coffer__buffer_append(&builder->text, like->name, strlen(like->name) + 1);
+    coffer__buffer_append(&builder->text, like->place, strlen(like->place));
+    if (builder->text.failed)
+        return coffer__fail_no_memory(err, strlen(like->name));
+    uint64_t hash = coffer__table_hash(&builder->children, builder->text.data, builder->text.len);
+    coffer__table_probe probe = coffer__table_begin(&builder->children, hash);
+    for (uint32_t found; (found = coffer__table_next(&probe)) != COFFER__TABLE_NONE;) {
+        const coffer_mlyze_tree_node *node = &tree->nodes[found];
+        if (node->parent == parent && strcmp(node->name, like->name) == 0 &&
+            strcmp(node->place, like->place) == 0) {
+            *out = found;
+            return COFFER_OK;
+        }
+    }
+    coffer_status status = coffer__table_add(&builder->children, hash, tree->count, err);
+    if (status)
+        return status;
+    const char *name = coffer__arena_text(&tree->names, like->name, strlen(like->name));
+    const char *place = coffer__arena_text(&tree->names, like->place, strlen(like->place));
+    return add_node(out, tree, parent, &unknown_frame, name, place, err);
+}
+
+/* Adds the nodes of a tree, parents before children; own : bytes that end in each node of the result. */
+static coffer_status add_tree(tree_builder *builder, const coffer_mlyze_tree *from, bool second,
+                              coffer_error *err)
+{
+    size_t *places = coffer__alloc_array(from->count, sizeof *places);
+    coffer_status status = places ? COFFER_OK : coffer__fail_no_memory(err, from->count * sizeof *places);
+    for (size_t at = 0; !status && at != COFFER_INDEX_NONE; at = coffer_mlyze_tree_next(from, at)) {
+        const coffer_mlyze_tree_node *node = &from->nodes[at];
+        places[at] = 0;
+        if (at > 0)
+            status = find_named(&places[at], builder, places[node->parent], node, err);
+        if (status)
+            break;
+        coffer_mlyze_tree_node *to = &builder->tree->nodes[places[at]];
+        *(second ? &to->after_bytes : &to->before_bytes) += node->bytes;
+        to->allocs = second ? node->allocs : to->allocs;
+        if (node->own_bytes > to->own_bytes)
+            to->own_bytes = node->own_bytes;
+    }
+    coffer__free(places);
+    return status;
+}
+
+coffer_status coffer_mlyze_tree_diff(coffer_mlyze_tree **out, const coffer_mlyze_tree *a,
+                                     const coffer_mlyze_tree *b, coffer_error *err)
+{
+    tree_builder builder = { .text = COFFER__BUFFER_INIT };
+    size_t root;
+    coffer__table_init_keyed(&builder.children);
+    builder.tree = coffer__calloc(1, sizeof *builder.tree);
+    if (!builder.tree)
+        return coffer__fail_no_memory(err, sizeof *builder.tree);
+    coffer_mlyze_tree *tree = builder.tree;
+    coffer_status status = add_node(&root, tree, COFFER_INDEX_NONE, &unknown_frame, "all", "", err);
+    if (!status)
+        status = add_tree(&builder, a, false, err);
+    if (!status)
+        status = add_tree(&builder, b, true, err);
+    /* Children have higher numbers than their parents. */
+    for (size_t i = tree->count; !status && i-- > 0;) {
+        tree->nodes[i].bytes += tree->nodes[i].own_bytes;
+        if (i > 0)
+            tree->nodes[tree->nodes[i].parent].bytes += tree->nodes[i].bytes;
+    }
+    if (!status)
+        status = sort_children(tree, err);
+    coffer__table_free(&builder.children);
+    coffer__buffer_free(&builder.text);
+    if (status) {
+        coffer_mlyze_tree_free(tree);
+        return status;
+    }
+    *out = tree;
     return COFFER_OK;
 }

@@ -5,8 +5,11 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/file.h"
+#include "io/os.h"
 #include "io/sink.h"
 #include "io/source_fetch.h"
+#include "io/source_private.h"
 
 #include <lz4.h>
 
@@ -198,6 +201,18 @@ coffer_status coffer__mlyze_map_from_index(coffer__mlyze_map *map, const coffer_
 
 /* ---- Saving ---- */
 
+/* Nobody may read more of the index than of the trace. */
+static coffer_status protect(coffer__sink *sink, const coffer_mlyze *trace, coffer_error *err)
+{
+    const char *path = coffer__source_path(trace->source);
+    struct stat st;
+    int fd = -1;
+    if (!path || coffer__os_stat(path, &st) != 0)
+        return coffer__fail(err, COFFER_E_IO, COFFER_OFFSET_NONE, "the trace has no file");
+    coffer_status status = coffer__sink_read_back(&fd, sink, err);
+    return status ? status : coffer__file_take_after(fd, &st, trace->index_path, err);
+}
+
 void coffer__mlyze_index_save(const coffer_mlyze *trace, const coffer_mlyze_index_entry *entries,
                               size_t count)
 {
@@ -210,7 +225,9 @@ void coffer__mlyze_index_save(const coffer_mlyze *trace, const coffer_mlyze_inde
         coffer__sink_create(&sink, trace->index_path, &opts, NULL))
         return;
     make_header(header, trace, count);
-    status = coffer__sink_write(sink, header, sizeof header, NULL);
+    status = protect(sink, trace, NULL);
+    if (!status)
+        status = coffer__sink_write(sink, header, sizeof header, NULL);
     for (size_t i = 0; !status && i < count; i++) {
         store_entry(bytes, &entries[i]);
         status = coffer__sink_write(sink, bytes, sizeof bytes, NULL);

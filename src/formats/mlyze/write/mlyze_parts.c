@@ -93,6 +93,16 @@ static coffer_status lock_part(const coffer__mlyze_parts *parts, coffer_error *e
     return coffer__fail_other(err, coffer__fail_errno(err, "cannot lock", errno), parts->part_path);
 }
 
+/* The parts of a trace that replaces another one: nobody may read more than of the old one. */
+static coffer_status protect(const coffer__mlyze_parts *parts, coffer_error *err)
+{
+    struct stat st;
+    if (coffer__os_stat(parts->path, &st) != 0)
+        return COFFER_OK;
+    coffer_status status = coffer__file_take_after(parts->part, &st, parts->part_path, err);
+    return status ? status : coffer__file_take_after(parts->strings, &st, parts->strings_path, err);
+}
+
 coffer_status coffer__mlyze_parts_create(coffer__mlyze_parts *parts, const char *path, uint64_t start_time,
                                          coffer_error *err)
 {
@@ -104,6 +114,8 @@ coffer_status coffer__mlyze_parts_create(coffer__mlyze_parts *parts, const char 
         status = lock_part(parts, err);
     if (!status)
         status = create_one(&parts->strings, parts->strings_path, err);
+    if (!status)
+        status = protect(parts, err);
     if (!status)
         status =
             write_header(parts->strings, COFFER__MLYZE_STRINGS_MAGIC, start_time, parts->strings_path, err);

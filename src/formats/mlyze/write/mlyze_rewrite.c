@@ -12,6 +12,7 @@ typedef struct rewriting {
     coffer__mlyze_front front;
     coffer__mlyze_copied_text text;
     coffer__mlyze_map *map; /* of the file itself, not of an index */
+    uint64_t dropped;       /* extension events */
 } rewriting;
 
 /* Some programs never update the metadata that they write at the start. */
@@ -102,6 +103,8 @@ static coffer_status copy_events(rewriting *work, bool *extensions, coffer__sink
     if (!status)
         status = coffer__mlyze_copy_end(&copy, &work->front.area_len, err);
     *extensions = copy.extensions;
+    work->dropped = copy.dropped;
+    work->front.event_count = work->map->event_count - copy.dropped;
     work->front.area_crc = coffer__sink_crc(sink);
     coffer__mlyze_copy_free(&copy);
     return status;
@@ -144,6 +147,8 @@ static coffer_status rewrite(rewriting *work, coffer_error *err)
     coffer_status status = find_events(work, err);
     if (!status)
         status = prepare_text(work, err);
+    if (work->opts->drop_extensions && !coffer__sink_can_patch(work->sink))
+        work->front.event_count = 0; /* not known yet */
     if (!status && work->text.summed && !coffer__sink_can_patch(work->sink))
         status = sum_events(work, err);
     if (!status)
@@ -159,6 +164,13 @@ static coffer_status rewrite(rewriting *work, coffer_error *err)
 
 coffer_status coffer_mlyze_rewrite(const coffer_mlyze *trace, const char *out_path,
                                    const coffer_mlyze_writer_opts *opts, coffer_error *err)
+{
+    uint64_t dropped;
+    return coffer__mlyze_rewrite(&dropped, trace, out_path, opts, err);
+}
+
+coffer_status coffer__mlyze_rewrite(uint64_t *dropped, const coffer_mlyze *trace, const char *out_path,
+                                    const coffer_mlyze_writer_opts *opts, coffer_error *err)
 {
     coffer_mlyze_writer_opts options = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer__sink_opts sink_options = { 0 };
@@ -179,5 +191,6 @@ coffer_status coffer_mlyze_rewrite(const coffer_mlyze *trace, const char *out_pa
     if (status)
         return status;
     coffer__mlyze_write_index(out_path, &options);
+    *dropped = work.dropped;
     return COFFER_OK;
 }

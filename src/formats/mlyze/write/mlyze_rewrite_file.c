@@ -33,7 +33,7 @@ static coffer_status file_size(uint64_t *out, const char *path, coffer_error *er
 }
 
 static coffer_status describe(coffer_node *out, const coffer_mlyze *trace, const char *written,
-                              coffer_error *err)
+                              uint64_t dropped, coffer_error *err)
 {
     uint64_t size = 0, events = 0;
     coffer_status status = coffer_mlyze_event_count(&events, trace, err);
@@ -43,7 +43,10 @@ static coffer_status describe(coffer_node *out, const coffer_mlyze *trace, const
         return status;
     coffer_node_add_u64(out, "size_before", coffer_source_size(trace->source), COFFER_UNIT_BYTES);
     coffer_node_add_u64(out, "size_after", size, COFFER_UNIT_BYTES);
+    events -= dropped;
     coffer_node_add_u64(out, "events", events, COFFER_UNIT_NONE);
+    if (dropped > 0)
+        coffer_node_add_u64(out, "dropped_extension_events", dropped, COFFER_UNIT_NONE);
     if (size > 0 && events > 0)
         coffer_node_add_f64(out, "bytes_per_event", (double)size / (double)events, COFFER_UNIT_NONE);
     return coffer_node_status(out, err);
@@ -57,10 +60,12 @@ coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const c
     const char *to = out_path ? out_path : path;
     coffer_source *src = NULL;
     coffer_mlyze *trace = NULL;
+    uint64_t dropped = 0;
     int lock = -1;
     options.plain = opts->plain;
     options.level = opts->level;
     options.overwrite = opts->overwrite;
+    options.drop_extensions = opts->drop_extensions;
     options.progress = opts->progress;
     options.limits = open_options.limits = opts->limits;
     coffer_status status = !out_path ? coffer__lock_open(&lock, path, err) : COFFER_OK;
@@ -69,12 +74,12 @@ coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const c
     if (!status)
         status = coffer_mlyze_open(&trace, src, &open_options, err);
     if (!status)
-        status = coffer_mlyze_rewrite(trace, to, &options, err);
+        status = coffer__mlyze_rewrite(&dropped, trace, to, &options, err);
     if (status)
         goto out;
     if (opts->plain && !out_path)
         drop_index(path);
-    status = describe(out, trace, to, err);
+    status = describe(out, trace, to, dropped, err);
 out:
     coffer_mlyze_close(trace);
     coffer_source_close(src);

@@ -120,6 +120,24 @@ static coffer_status write_anew(coffer__mlyze_copy *copy, coffer_error *err)
     return status;
 }
 
+/* Leaves out extension events; the time of what follows stays the same. */
+static size_t drop_extensions(coffer_mlyze_events *columns)
+{
+    size_t kept = 0, all = columns->count;
+    for (size_t i = 0; i < all; i++) {
+        if (columns->type[i] > COFFER_MLYZE_MARKER)
+            continue;
+        columns->time[kept] = columns->time[i];
+        columns->address[kept] = columns->address[i];
+        columns->size[kept] = columns->size[i];
+        columns->id[kept] = columns->id[i];
+        columns->thread[kept] = columns->thread[i];
+        columns->type[kept++] = columns->type[i];
+    }
+    columns->count = kept;
+    return all - kept;
+}
+
 static coffer_status write_plain(coffer__mlyze_copy *copy, const coffer__mlyze_block *block,
                                  const uint8_t *bytes, size_t len, coffer_error *err)
 {
@@ -127,7 +145,9 @@ static coffer_status write_plain(coffer__mlyze_copy *copy, const coffer__mlyze_b
     for (size_t i = 0; i < columns->count; i++) {
         if (columns->type[i] > COFFER_MLYZE_MARKER)
             return coffer__fail(err, COFFER_E_UNSUPPORTED, block->offset,
-                                "event %" PRIu64 " is an extension of type %u: a plain trace cannot have it",
+                                "event %" PRIu64
+                                " is an extension of type %u: a plain trace cannot have it (drop them with "
+                                "\"drop-extensions\")",
                                 (block->first_event + i), columns->type[i]);
     }
     if (block->time < copy->time)
@@ -155,6 +175,10 @@ static coffer_status copy_block(coffer__mlyze_copy *copy, const coffer__mlyze_bl
     coffer_status status = coffer__mlyze_is_cut(&cut, copy->from, block, err);
     if (status)
         return status;
+    if (copy->opts->drop_extensions && highest > COFFER_MLYZE_MARKER) {
+        copy->dropped += drop_extensions(&copy->columns);
+        return write_anew(copy, err);
+    }
     copy->extensions |= highest > COFFER_MLYZE_MARKER;
     if (copy->opts->plain)
         return write_plain(copy, block, bytes, len, err);
@@ -179,7 +203,7 @@ coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer__m
         return status;
     size_t len = block->raw_size - (size_t)decoder.beyond;
     status = copy_block(copy, block, decoder.end - len, len, err);
-    uint64_t end = copy->columns.time[copy->columns.count - 1];
+    uint64_t end = copy->columns.count ? copy->columns.time[copy->columns.count - 1] : copy->time;
     copy->time = end > copy->time ? end : copy->time;
     return status;
 }

@@ -19,6 +19,7 @@ typedef struct coffer__mlyze_copy {
     uint64_t time;         /* of the last event */
     uint64_t start;        /* where the area begins in the sink */
     bool extensions;
+    uint64_t dropped; /* extension events that opts->drop_extensions left out */
 } coffer__mlyze_copy;
 
 /* Zero `copy` before; free it even on failure. The sink must be at the start of the events. */
