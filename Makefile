@@ -34,11 +34,11 @@ check:
 	@$(call build,dev)
 	@$(CTEST) dev
 
-##check-all      clang, sanitizers, static analysis, style and coverage
+##check-all      clang, sanitizers, fuzz targets, static analysis, style and coverage
 .PHONY: check-all
-check-all: check-style check-clang check-sanitizers tidy coverage
+check-all: check-style check-clang check-sanitizers check-fuzz tidy coverage
 
-.PHONY: check-style check-clang check-sanitizers
+.PHONY: check-style check-clang check-sanitizers check-fuzz
 check-style:
 	@$(BOOTSTRAP) build test analysis
 	@echo '== style' && scripts/format --check && scripts/check-arrows && scripts/check-prose && scripts/check-docs
@@ -51,6 +51,10 @@ check-sanitizers:
 	@$(BOOTSTRAP) build test analysis
 	@echo '== address and undefined-behavior sanitizers' && $(call build,asan) && $(CTEST) asan
 	@echo '== thread sanitizer' && $(call build,tsan) && scripts/without-aslr $(CTEST) tsan
+
+# Every target under the sanitizers of clang, for as long as it takes to see that it starts and runs clean.
+check-fuzz:
+	@echo '== fuzz targets' && $(MAKE) --no-print-directory fuzz SECONDS=3
 
 ##check-portable the core of the library and its tests for i386 and, with the other byte order, s390x
 .PHONY: check-portable

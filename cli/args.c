@@ -11,7 +11,14 @@
 
 const cli_option cli_global_options[] = {
     { "color", 0, "WHEN", "auto|always|never",
-      "color the output; auto: on a terminal, unless NO_COLOR is set", "auto" },
+      "color the output; auto: on a terminal, unless NO_COLOR is set, or always with CLICOLOR_FORCE",
+      "auto" },
+    { "limit", 0, "NAME=VALUE", NULL,
+      "change a limit that protects against malicious files: memory, entries, string, json, json-depth, "
+      "unpacked, expanded, unpack-ratio; repeatable",
+      NULL },
+    { "no-pager", 0, NULL, NULL, "do not send long output on a terminal to a pager (PAGER, else less)",
+      NULL },
     { "quiet", 'q', NULL, NULL, "do not show progress", NULL },
     { "help", 'h', NULL, NULL, "show this help; after FILE, only the options for its format", NULL },
     { 0 },

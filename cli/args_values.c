@@ -164,3 +164,52 @@ size_t cli_choice(const cli_args *args, const char *option, size_t default_index
     }
     return default_index;
 }
+
+static bool set_limit(coffer_limits *limits, const char *name, size_t len, uint64_t value)
+{
+    const struct {
+        const char *name;
+        uint64_t *wide;
+        uint32_t *narrow;
+    } known[] = {
+        { "memory", &limits->memory_bytes, NULL },     { "entries", &limits->entries, NULL },
+        { "string", &limits->string_bytes, NULL },     { "json", &limits->json_bytes, NULL },
+        { "unpacked", &limits->unpacked_bytes, NULL }, { "expanded", &limits->expanded_bytes, NULL },
+        { "json-depth", NULL, &limits->json_depth },   { "unpack-ratio", NULL, &limits->unpack_ratio },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strlen(known[i].name) != len || memcmp(known[i].name, name, len) != 0)
+            continue;
+        if (known[i].wide)
+            *known[i].wide = value;
+        else
+            *known[i].narrow = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+        return true;
+    }
+    return false;
+}
+
+int cli_set_limits(const cli_args *args)
+{
+    coffer_limits limits;
+    bool any = false;
+    coffer_limits_init(&limits, sizeof limits);
+    for (size_t i = 0; i < args->given_count; i++) {
+        const cli_given *given = &args->given[i];
+        if (strcmp(given->option->name, "limit") != 0)
+            continue;
+        const char *equals = strchr(given->value, '=');
+        uint64_t value;
+        if (!equals || !coffer__parse_size(&value, equals + 1) || value == 0)
+            return cli_usage(args, "--limit %s: expected NAME=VALUE, such as memory=4G", given->value);
+        if (!set_limit(&limits, given->value, (size_t)(equals - given->value), value))
+            return cli_usage(args,
+                             "--limit %s: known limits are memory, entries, string, json, json-depth, "
+                             "unpacked, expanded and unpack-ratio",
+                             given->value);
+        any = true;
+    }
+    if (any)
+        coffer_limits_set_defaults(&limits);
+    return CLI_OK;
+}

@@ -62,6 +62,7 @@ typedef struct cli_verb {
      * verb makes that file. */
     bool makes_file;
     bool hidden; /* not in the list of verbs */
+    bool pages;  /* prints text for people that may be long: a terminal gets a pager */
     /* The operand that the verb writes, when there are at least two: no other operand may be the same file.
      */
     enum { CLI_WRITES_NONE, CLI_WRITES_FIRST, CLI_WRITES_LAST } writes;
@@ -116,6 +117,8 @@ bool cli_real(double *out, const cli_args *args, const char *option, double defa
 bool cli_range(uint64_t *begin, uint64_t *end, const cli_args *args, const char *option);
 /* Decimal digits at *text, and moves past them; false without digits, or when they are too many. */
 bool cli_read_digits(uint64_t *out, const char **text);
+/* Makes the values of --limit the defaults of the process. 0, or CLI_USAGE after a message. */
+int cli_set_limits(const cli_args *args);
 /* Index of the value among the option's choices; default_index when it is not there. */
 size_t cli_choice(const cli_args *args, const char *option, size_t default_index);
 
@@ -157,6 +160,8 @@ void cli_install_signals(void);
 
 /* A node and those after it, for people: aligned names and values, lists as tables, human sizes. */
 void cli_print_nodes(FILE *out, const coffer_node *first);
+/* The same without internals (coffer_node_is_detail). */
+void cli_print_facts(FILE *out, const coffer_node *first);
 /* A list of maps as a table. */
 void cli_print_table(FILE *out, const coffer_node *list);
 /* The same list as comma-separated values (RFC 4180, with line feeds): a header line, then whole values

@@ -5,6 +5,7 @@
 #include "term.h"
 #include "verbs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { FORM_COLUMN = 24, WIDEST_HELP = 100 };
@@ -21,9 +22,12 @@ const char cli_overview_examples[] = "  coffer info model.safetensors           
 const char cli_exit_status[] =
     "0 success, 1 findings or differences, 2 wrong usage, 3 a file could not be read or written";
 
+/* In a narrower place the comment of an example gets a line of its own. */
+enum { EXAMPLES_WIDTH = 80 };
+
 static size_t help_width(FILE *out)
 {
-    unsigned width = term_is_terminal(out) ? term_width(out) : 80;
+    unsigned width = term_is_terminal(out) || getenv("COLUMNS") ? term_width(out) : 80;
     return width < 40 ? 40 : width > WIDEST_HELP ? WIDEST_HELP : width;
 }
 
@@ -136,6 +140,15 @@ static void print_examples(FILE *out, const char *text)
         const char *end = text + strcspn(text, "\n");
         const char *comment = memchr(text, '#', (size_t)(end - text));
         const char *command_end = comment ? comment : end;
+        if (comment && coffer__utf8_width(text, (size_t)(end - text)) > help_width(out) &&
+            help_width(out) < EXAMPLES_WIDTH) {
+            fprintf(out, "  %s", term_on(out, TERM_DIM));
+            print_wrapped(out, comment, (size_t)(end - comment), 4, 2);
+            fputs(term_off(out), out);
+            comment = NULL;
+            while (command_end > text && command_end[-1] == ' ')
+                command_end--;
+        }
         fwrite(text, 1, (size_t)(command_end - text), out);
         if (comment)
             fprintf(out, "%s%.*s%s", term_on(out, TERM_DIM), (int)(end - comment), comment, term_off(out));
@@ -183,7 +196,9 @@ static void print_all_examples(FILE *out, const cli_verb *verb, const char *kind
 
 void cli_help_verb(FILE *out, const cli_verb *verb, const char *kind)
 {
-    fprintf(out, "%scoffer %s%s: %s\n\n", term_on(out, TERM_BOLD), verb->name, term_off(out), verb->summary);
+    fprintf(out, "%scoffer %s%s: ", term_on(out, TERM_BOLD), verb->name, term_off(out));
+    print_wrapped(out, verb->summary, strlen(verb->summary), 2, strlen("coffer : ") + strlen(verb->name));
+    fputc('\n', out);
     fprintf(out, "usage: coffer %s [options]%s%s\n\n", verb->name, *verb->usage ? " " : "", verb->usage);
     print_paragraphs(out, verb->description);
     print_options(out, "Options", cli_verb_options(verb));

@@ -88,6 +88,24 @@ static void show_help(const cli_args *args)
     coffer_file_close(file);
 }
 
+/* Data for programs, and values of a file, stay as they are in every locale. */
+static bool prints_data(const cli_args *args)
+{
+    static const char *const verbs[] = { "get", "convert", "flame", "order", "completion", "generate" };
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        if (strcmp(args->verb->name, verbs[i]) == 0)
+            return true;
+    return cli_has(args, "json") || cli_has(args, "csv");
+}
+
+static void prepare_streams(const cli_args *args)
+{
+    if (term_is_ascii())
+        term_make_ascii(!prints_data(args));
+    if (args->verb->pages && !cli_has(args, "no-pager"))
+        term_start_pager();
+}
+
 static int run_verb(const cli_verb *verb, int count, char *const *words)
 {
     cli_args args;
@@ -97,6 +115,11 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
     if (cli_value(&args, "color"))
         term_set_color(cli_value(&args, "color"));
     term_set_quiet(cli_has(&args, "quiet"));
+    prepare_streams(&args);
+    if (cli_set_limits(&args)) {
+        status = CLI_USAGE;
+        goto out;
+    }
     if (cli_has(&args, "help")) {
         show_help(&args);
         goto out;
@@ -137,5 +160,7 @@ int main(int argc, char **argv)
     const cli_verb *verb = cli_find_verb(name);
     if (!verb)
         return cli_unknown_verb(name);
-    return cli_finish(run_verb(verb, argc - 2, argv + 2));
+    int status = cli_finish(run_verb(verb, argc - 2, argv + 2));
+    term_end_pager();
+    return status;
 }

@@ -119,7 +119,7 @@ static const char *hint_for(const char *path, const coffer_error *err)
     case COFFER_E_EXISTS:
         return "--force overwrites it";
     case COFFER_E_LIMIT:
-        return "this limit protects against malicious files; raise it with coffer_limits of the library";
+        return "this limit protects against malicious files; --limit raises it, such as --limit memory=4G";
     case COFFER_E_NO_MEMORY:
         return "close other programs, or request less data at once";
     case COFFER_E_IO:

@@ -9,7 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { NODE_DEPTH_MAX = 64, SHORT_LIST = 16, VALUE_MAX = 128 };
+enum { NODE_DEPTH_MAX = 64, SHORT_LIST = 16, FIRST_ITEMS = 8, VALUE_MAX = 128 };
+/* Longer texts are cut to the width of the terminal. */
+enum { LONG_TEXT = 160, LEAST_SHOWN = 24 };
 
 static bool is_scalar(const coffer_node *node)
 {
@@ -268,11 +270,11 @@ static bool is_table(const coffer_node *list)
     return columns.count > 0 && fewest > 0 && columns.count <= fewest + 1;
 }
 
-/* Short lists of values do, and whatever is empty. */
+/* Lists of values do, and whatever is empty. */
 static bool fits_line(const coffer_node *list)
 {
     size_t count = coffer_node_count(list);
-    if (count > SHORT_LIST || (count > 0 && coffer_node_get_kind(list) != COFFER_NODE_LIST))
+    if (count > 0 && coffer_node_get_kind(list) != COFFER_NODE_LIST)
         return false;
     for (const coffer_node *item = coffer_node_first(list); item; item = coffer_node_next(item))
         if (!is_scalar(item))
@@ -280,35 +282,58 @@ static bool fits_line(const coffer_node *list)
     return true;
 }
 
-static void print_scalar(FILE *out, const coffer_node *node)
+/* column : where the value begins. A long text is cut, and its length follows. */
+static void print_scalar(FILE *out, const coffer_node *node, size_t column)
 {
     char text[VALUE_MAX];
     size_t len;
     if (coffer_node_get_kind(node) == COFFER_NODE_TEXT) {
         const char *whole = coffer_node_get_text(node, &len);
-        term_print_text(out, whole, len, 0);
+        term_text size;
+        size_t used = column + sizeof " (123,456,789 bytes)" - 1, width = term_width(out);
+        bool cut = len > LONG_TEXT;
+        term_print_text(out, whole, len, !cut ? 0 : width > used + LEAST_SHOWN ? width - used : LEAST_SHOWN);
+        if (cut)
+            fprintf(out, " (%s bytes)", term_count(size, len));
     } else {
         format_scalar(text, sizeof text, node);
         fputs(text, out);
     }
 }
 
-static void print_short_list(FILE *out, const coffer_node *list)
+/* A list of values, or of the first ones when it has many. total : of a list that is longer than `list`. */
+static void print_values(FILE *out, const coffer_node *list, uint64_t total, size_t column)
 {
     const coffer_node *item = coffer_node_first(list);
+    term_text count;
+    size_t shown = 0, most = total > SHORT_LIST ? FIRST_ITEMS : SHORT_LIST;
     if (!item)
         fputs("none", out);
-    for (; item; item = coffer_node_next(item)) {
-        print_scalar(out, item);
-        if (coffer_node_next(item))
-            fputs(", ", out);
+    for (; item && shown < most; item = coffer_node_next(item), shown++) {
+        fputs(shown > 0 ? ", " : "", out);
+        print_scalar(out, item, column);
     }
+    if (total > shown)
+        fprintf(out, ", … (%s in all)", term_count(count, total));
 }
 
-static size_t name_width(const coffer_node *first)
+/* The first items of an array, as the library describes a long one: items, count, crc32, first. */
+static const coffer_node *first_items(const coffer_node *node)
+{
+    const coffer_node *first =
+        coffer_node_get_kind(node) == COFFER_NODE_MAP ? coffer_node_find(node, "first") : NULL;
+    return first && coffer_node_get_kind(first) == COFFER_NODE_LIST && coffer_node_find(node, "items") &&
+                   coffer_node_find(node, "count") && coffer_node_count(first)
+               ? first
+               : NULL;
+}
+
+static size_t name_width(const coffer_node *first, bool details)
 {
     size_t widest = 0;
     for (const coffer_node *child = first; child; child = coffer_node_next(child)) {
+        if (!details && coffer_node_is_detail(child))
+            continue;
         const char *name = coffer_node_get_name(child);
         size_t width = coffer__utf8_width(name, strlen(name));
         if (width > widest)
@@ -317,7 +342,7 @@ static size_t name_width(const coffer_node *first)
     return widest > 32 ? 32 : widest;
 }
 
-static void print_nodes(FILE *out, const coffer_node *first, unsigned depth);
+static void print_nodes(FILE *out, const coffer_node *first, unsigned depth, bool details);
 
 static void print_compound(FILE *out, const coffer_node *node, unsigned depth)
 {
@@ -325,35 +350,46 @@ static void print_compound(FILE *out, const coffer_node *node, unsigned depth)
     if (coffer_node_get_kind(node) == COFFER_NODE_LIST && is_table(node))
         print_table(out, node, 2 * ((size_t)depth + 1));
     else if (depth < NODE_DEPTH_MAX)
-        print_nodes(out, coffer_node_first(node), depth + 1);
+        print_nodes(out, coffer_node_first(node), depth + 1, true);
 }
 
-static void print_nodes(FILE *out, const coffer_node *first, unsigned depth)
+static void print_nodes(FILE *out, const coffer_node *first, unsigned depth, bool details)
 {
-    size_t widest = name_width(first);
+    size_t widest = name_width(first, details);
     for (const coffer_node *child = first; child; child = coffer_node_next(child)) {
+        if (!details && coffer_node_is_detail(child))
+            continue;
         char name[128];
         readable_name(name, sizeof name, child);
         size_t width = coffer__utf8_width(name, strlen(name));
         fprintf(out, "%*s%s", (int)(2 * depth), "", term_on(out, TERM_DIM));
         term_print_text(out, name, strlen(name), 0);
         fputs(term_off(out), out);
-        if (!is_scalar(child) && !fits_line(child)) {
+        const coffer_node *few = first_items(child);
+        if (!is_scalar(child) && !few && !fits_line(child)) {
             print_compound(out, child, depth);
             continue;
         }
         fprintf(out, "%*s", (int)(width < widest ? widest - width : 0) + 2, "");
+        size_t column = 2 * (size_t)depth + (width < widest ? widest : width) + 2;
         if (is_scalar(child))
-            print_scalar(out, child);
+            print_scalar(out, child, column);
+        else if (few)
+            print_values(out, few, coffer_node_get_u64(coffer_node_find(child, "count")), column);
         else
-            print_short_list(out, child);
+            print_values(out, child, coffer_node_count(child), column);
         fputc('\n', out);
     }
 }
 
 void cli_print_nodes(FILE *out, const coffer_node *first)
 {
-    print_nodes(out, first, 1);
+    print_nodes(out, first, 1, true);
+}
+
+void cli_print_facts(FILE *out, const coffer_node *first)
+{
+    print_nodes(out, first, 1, false);
 }
 
 static int print_json(FILE *out, const coffer_node *root, unsigned indent)

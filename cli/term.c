@@ -21,7 +21,9 @@ void term_set_color(const char *when)
 
 bool term_is_terminal(FILE *out)
 {
-    int fd = fileno(out);
+    int fd = term_descriptor(out);
+    if (fd == STDOUT_FILENO && term_terminal() >= 0)
+        return true;
     return fd >= 0 && isatty(fd);
 }
 
@@ -30,7 +32,12 @@ bool term_has_color(FILE *out)
     if (color != COLOR_AUTO)
         return color == COLOR_ALWAYS;
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    if ((no_color && *no_color) || !term || strcmp(term, "dumb") == 0)
+    const char *wanted = getenv("CLICOLOR"), *forced = getenv("CLICOLOR_FORCE");
+    if (no_color && *no_color)
+        return false;
+    if (forced && *forced && strcmp(forced, "0") != 0)
+        return true;
+    if ((wanted && strcmp(wanted, "0") == 0) || !term || strcmp(term, "dumb") == 0)
         return false;
     if (!term_is_terminal(out))
         return false;
@@ -56,6 +63,7 @@ void term_restore(void)
         write_text(STDERR_FILENO, clear, sizeof clear - 1);
     if (color_used && isatty(STDOUT_FILENO))
         write_text(STDOUT_FILENO, reset, sizeof reset - 1);
+    term_end_pager();
 }
 
 /* A side of the terminal: the environment's word first, then the terminal's own. */
@@ -68,7 +76,9 @@ static unsigned side(FILE *out, const char *variable, bool height, unsigned othe
         if (value > 0 && value < 10000)
             return (unsigned)value;
     }
-    int fd = fileno(out);
+    int fd = term_descriptor(out);
+    if (fd == STDOUT_FILENO && term_terminal() >= 0)
+        fd = term_terminal();
     if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size) != 0)
         return otherwise;
     unsigned found = height ? size.ws_row : size.ws_col;

@@ -20,7 +20,9 @@ typedef enum term_style {
     TERM_STYLES
 } term_style;
 
-/* --color auto|always|never; auto asks isatty, NO_COLOR and TERM=dumb. */
+/* --color auto|always|never; auto asks NO_COLOR, CLICOLOR_FORCE, CLICOLOR, TERM=dumb and isatty, in this
+ * order.
+ */
 void term_set_color(const char *when);
 void term_set_quiet(bool value); /* no progress lines */
 bool term_has_color(FILE *out);
@@ -33,6 +35,20 @@ const char *term_off(FILE *out);
 /* 24-bit colors for heat maps, 256 colors where the terminal has no more. */
 void term_background(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
 void term_foreground(FILE *out, uint8_t red, uint8_t green, uint8_t blue);
+
+/* Whether the locale (LC_ALL, LC_CTYPE, LANG) is C or POSIX, without a word about UTF-8. */
+bool term_is_ascii(void);
+/* From now on messages, and what is printed for people, are ASCII: "…" becomes "...", other letters \u00e4.
+ */
+void term_make_ascii(bool standard_output);
+/* The number of a stream, also after term_make_ascii. */
+int term_descriptor(FILE *out);
+/* Sends standard output to $COFFER_PAGER, $PAGER or less when it is a terminal. */
+void term_start_pager(void);
+/* Waits until the pager has ended. Async-signal-safe. */
+void term_end_pager(void);
+/* The terminal that the pager writes to; −1 without a pager. */
+int term_terminal(void);
 
 #define TERM_CLEAR_LINE "\r\033[K"
 /* Cuts long lines off: only then is the number of lines to draw over known. */

@@ -10,6 +10,9 @@
 #include <string.h>
 
 enum { NARROWEST = 8, GAP = 2 };
+/* A single long name does not push the other columns off: longer texts are cut on a terminal, and elsewhere
+ * only their own rows are longer. */
+enum { WIDEST = 64 };
 
 typedef struct table_column {
     const char *title; /* borrowed */
@@ -24,6 +27,7 @@ struct term_table {
     size_t cell_count;
     size_t indent;
     bool uncut;
+    bool cuts; /* texts that are wider than their column */
     term_style next_style;
     coffer__buffer cells;
 };
@@ -196,7 +200,7 @@ static void print_cell(FILE *out, const term_table *table, size_t index, const c
     *owed += (index > 0 ? GAP : 0) + (column->align == TERM_RIGHT ? pad : 0);
     if (len > 0) {
         fprintf(out, "%*s%s", (int)*owed, "", style ? term_on(out, style) : "");
-        print_cut(out, text, len, width > column->width ? column : NULL);
+        print_cut(out, text, len, table->cuts && width > column->width ? column : NULL);
         fputs(style ? term_off(out) : "", out);
         *owed = 0;
     }
@@ -213,15 +217,25 @@ static bool has_titles(const term_table *table)
     return false;
 }
 
+/* All columns but the last, after which nothing has to line up. */
+static void limit_columns(term_table *table)
+{
+    for (size_t i = 0; !table->uncut && i + 1 < table->column_count; i++)
+        if (table->columns[i].align == TERM_LEFT && table->columns[i].width > WIDEST)
+            table->columns[i].width = WIDEST;
+}
+
 void term_table_print(term_table *table, FILE *out)
 {
     size_t owed = 0;
     if (!table)
         return;
-    if (!table->uncut && term_is_terminal(out)) {
+    table->cuts = !table->uncut && term_is_terminal(out);
+    if (table->cuts) {
         find_same(table);
         narrow(table, term_width(out));
     }
+    limit_columns(table);
     if (has_titles(table))
         for (size_t i = 0; i < table->column_count; i++)
             print_cell(out, table, i, table->columns[i].title ? table->columns[i].title : "", TERM_BOLD,

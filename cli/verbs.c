@@ -37,6 +37,7 @@ static const cli_verb stats = {
         "layer follows from the name, such as model.layers.7.mlp.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_LOOK,
 };
 
@@ -59,6 +60,7 @@ static const cli_verb log_verb = {
         "'coffer info --generation N' shows one of them, 'coffer revert FILE N' restores it.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_LOOK,
 };
 
@@ -119,8 +121,9 @@ static const cli_verb pack = {
     .usage = "IN… OUT",
     .summary = "pack a folder or several files into one file",
     .description =
-        "Makes a model out of its parts, or a training set out of pictures, sounds, texts or shards. The "
-        "extension of OUT selects the format. OUT appears complete or not at all.",
+        "Makes a model out of its parts, a training set out of pictures, sounds, texts or shards, or a block "
+        "matrix out of matrices. The extension of OUT selects the format. OUT appears complete or not at "
+        "all.",
     .min_operands = 2,
     .max_operands = SIZE_MAX,
     .makes_file = true,
@@ -137,26 +140,41 @@ static const cli_verb head = {
         "and the type and size of pictures, sounds and arrays.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_SETS,
 };
 
 static const cli_verb delete_verb = {
     .name = "delete",
-    .usage = "FILE SAMPLE…",
-    .summary = "remove samples from a set",
+    .usage = "FILE [SAMPLE…]",
+    .summary = "remove samples or fields from a set, sequences from a scan",
     .description =
         "SAMPLE is a number, from 0, or a range such as 7..9 (9 is not included). The samples after the "
         "removed ones get new numbers. The file is changed in place, under a rollback journal: after a crash "
-        "it is unchanged, or all of them are removed. Their bytes stay until 'coffer compact'.",
-    .min_operands = 2,
+        "it is unchanged, or all of them are removed. Their bytes stay until 'coffer compact'. A set without "
+        "a field is written again and replaces the file. For a scan, SAMPLE is the id of a sequence; the "
+        "scan is "
+        "written again and replaces the old one.",
+    .min_operands = 1,
     .max_operands = SIZE_MAX,
+    .group = CLI_GROUP_SETS,
+};
+
+static const cli_verb rename_verb = {
+    .name = "rename",
+    .usage = "FILE OLD=NEW",
+    .summary = "give a field of a set another name",
+    .description = "The set is written again and replaces the file: after a crash it has the old name or the "
+                   "new one.",
+    .min_operands = 2,
+    .max_operands = 2,
     .group = CLI_GROUP_SETS,
 };
 
 static const cli_verb concat = {
     .name = "concat",
     .usage = "IN… OUT",
-    .summary = "join several sets into one",
+    .summary = "join several sets or scans into one",
     .description =
         "Writes the samples of the inputs to OUT, one set after the other, and compares every value with its "
         "checksum. The inputs must have the same fields. OUT appears complete or not at all.",
@@ -170,10 +188,11 @@ static const cli_verb concat = {
 static const cli_verb split = {
     .name = "split",
     .usage = "FILE",
-    .summary = "divide the samples of a set among several files",
+    .summary = "divide a set or a scan into several files",
     .description =
         "Writes every sample to exactly one of the new files, NAME-PART.EXT, next to FILE or in the folder "
-        "that -o names. FILE is not changed. When one of them cannot be written, none is left.",
+        "that -o names. FILE is not changed. When one of them cannot be written, or the command is "
+        "interrupted, none is left.",
     .min_operands = 1,
     .max_operands = 1,
     .group = CLI_GROUP_SETS,
@@ -200,6 +219,7 @@ static const cli_verb peak = {
                    "The figures are exact: every allocation was recorded and is paired with its release.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_TRACES,
 };
 
@@ -210,6 +230,7 @@ static const cli_verb leaks = {
     .description = "Lists the stacks whose blocks were live when the recording ended, with their ages.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_TRACES,
 };
 
@@ -224,6 +245,7 @@ static const cli_verb temporaries = {
         "fewer: there, a release of another block in between also ends the lifetime of a temporary block.",
     .min_operands = 1,
     .max_operands = 1,
+    .pages = true,
     .group = CLI_GROUP_TRACES,
 };
 
@@ -295,6 +317,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_quantize,
     &head,
     &delete_verb,
+    &rename_verb,
     &concat,
     &split,
     &order,

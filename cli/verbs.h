@@ -25,4 +25,8 @@ const char *cli_find_synonym(const char *word);
 const cli_format_verb *cli_find_format_verb(const char *verb, const char *format);
 bool cli_row_is_for(const cli_format_verb *row, const char *format);
 
+/* diff of any two files as a tree of nodes, for rows of the format table that add something to it. group_by :
+ * as in coffer_diff_opts. */
+int cli_diff_nodes(const cli_args *args, const char *group_by);
+
 #endif

@@ -106,7 +106,7 @@ static int fail(const pack_job *job, const coffer_error *err)
     return cli_fail_between(named ? NULL : cli_operand(job->args, 0), job->output, err, NULL);
 }
 
-/* What was found in a folder and is not in the model. */
+/* Lists the files of a folder that are not in the model. */
 static void print_left_out(const coffer_node *files)
 {
     const coffer_node *list = coffer_node_find(files, "left_out");

@@ -83,7 +83,12 @@ static int set_operand(set_job *job, const char *operand)
         return set_section(job, operand, type);
     if (equals)
         return set_field(job, operand, equals);
-    return set_section(job, operand, 0);
+    /* A word alone is more likely a mistake than a file without an extension. */
+    if (cli_has(job->args, "input") || strchr(operand, '.'))
+        return set_section(job, operand, 0);
+    return cli_usage(job->args,
+                     "'%s' must be KEY=VALUE, a section such as config.json, or a file name with -i FILE",
+                     operand);
 }
 
 static int remove_key(set_job *job, const char *key)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 enum { SCALARS_AT_ONCE = 1 << 16 };
@@ -59,7 +60,7 @@ static coffer_status put_lines(coffer__sink *sink, mldf_get *job, coffer_error *
     coffer_status status = COFFER_OK;
     for (uint64_t i = job->place.first; i < job->place.end && !status; i++) {
         value.len = 0;
-        status = sample_put_text(&value, &job->reader, i, job->place.field, err);
+        status = sample_put_text(&value, &job->reader, sample_at(&job->reader, i), job->place.field, err);
         put_line(&line, &value);
         if (!status)
             status = put_out(sink, &line, err);
@@ -77,7 +78,8 @@ static coffer_status put_list(coffer__sink *sink, mldf_get *job, coffer_error *e
     coffer__json_writer_init(&json, &text, 0);
     coffer__json_open_array(&json);
     for (uint64_t i = job->place.first; i < job->place.end && !status; i++) {
-        status = sample_put_json(&json, &job->reader, i, job->place.field, true, err);
+        status =
+            sample_put_json(&json, &job->reader, sample_at(&job->reader, i), job->place.field, true, err);
         if (!status)
             status = put_out(sink, &text, err);
     }
@@ -124,8 +126,10 @@ static coffer_status put_scalars(coffer__sink *sink, const mldf_get *job, coffer
     coffer_status status = COFFER_OK;
     for (uint64_t at = job->place.first; at < job->place.end && !status;) {
         uint64_t count = job->place.end - at < SCALARS_AT_ONCE ? job->place.end - at : SCALARS_AT_ONCE;
-        status =
-            coffer_mldf_read_column(values, job->reader.set, job->place.field, at, count, &one_thread, err);
+        if (job->reader.selection)
+            count = 1;
+        status = coffer_mldf_read_column(values, job->reader.set, job->place.field,
+                                         sample_at(&job->reader, at), count, &one_thread, err);
         if (!status)
             status = coffer__sink_write(sink, values, (size_t)count * sizeof *values, err);
         at += count;
@@ -139,7 +143,8 @@ static coffer_status put_arrays(coffer__sink *sink, mldf_get *job, coffer_error 
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
     coffer_status status = COFFER_OK;
     for (uint64_t i = job->place.first; i < job->place.end && !status; i++) {
-        status = coffer_mldf_get_array(&job->reader.bytes, dims, job->reader.set, i, job->place.field, err);
+        status = coffer_mldf_get_array(&job->reader.bytes, dims, job->reader.set, sample_at(&job->reader, i),
+                                       job->place.field, err);
         if (!status)
             status = coffer__sink_write(sink, job->reader.bytes.data, job->reader.bytes.size, err);
     }
@@ -216,6 +221,69 @@ bool mldf_output_is_folder(const mldf_get *job)
     return len > 0 && (job->output[len - 1] == '/' || (stat(job->output, &st) == 0 && S_ISDIR(st.st_mode)));
 }
 
+/* The path that a sample was packed from, when it can be one below the folder; "" otherwise. */
+static void read_path(coffer__buffer *out, mldf_get *job, uint64_t sample)
+{
+    size_t field = coffer_mldf_find_field(job->reader.set, "path");
+    out->len = 0;
+    if (field == SIZE_MAX || field == job->place.field ||
+        coffer_mldf_field_at(job->reader.set, field)->type != COFFER_MLDF_TEXT ||
+        sample_put_text(out, &job->reader, sample, field, NULL) != COFFER_OK)
+        out->len = 0;
+    const char *path = coffer__buffer_text(out);
+    bool safe = out->len > 0 && path[0] != '/' && path[out->len - 1] != '/' && strlen(path) == out->len;
+    for (const char *part = path; safe && part; part = strchr(part, '/')) {
+        part += *part == '/';
+        size_t len = strcspn(part, "/");
+        safe = len > 0 && !(len <= 2 && strncmp(part, "..", len) == 0);
+    }
+    if (!safe)
+        out->len = 0;
+}
+
+/* Makes the folders that lead to a file. */
+static coffer_status make_folders(char *path, size_t from, coffer_error *err)
+{
+    for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        bool made = coffer__os_make_folder(path, 0777) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!made)
+            return coffer__fail_errno(err, "cannot create the folder", errno);
+    }
+    return COFFER_OK;
+}
+
+/* OUTPUT/path of the sample, with the extension of what is stored now; OUTPUT/NUMBER.EXT without a path. */
+static coffer_status make_name(coffer__buffer *name, mldf_get *job, uint64_t sample, const char *extension,
+                               coffer_error *err)
+{
+    coffer__buffer path = COFFER__BUFFER_INIT;
+    size_t len = strlen(job->output);
+    read_path(&path, job, sample);
+    name->len = 0;
+    coffer__buffer_printf(name, "%s%s", job->output, job->output[len - 1] == '/' ? "" : "/");
+    size_t folder = name->len;
+    if (path.len == 0) {
+        coffer__buffer_printf(name, "%" PRIu64 ".%s", sample, extension);
+    } else {
+        const char *text = coffer__buffer_text(&path), *slash = strrchr(text, '/'), *dot = strrchr(text, '.');
+        size_t stem = dot && dot > (slash ? slash + 1 : text) ? (size_t)(dot - text) : path.len;
+        /* A picture that was stored in another form gets the extension of that form after its own. */
+        bool same =
+            text[stem] &&
+            (strcasecmp(text + stem + 1, extension) == 0 ||
+             (strcmp(extension, "jpg") == 0 && strncasecmp(text + stem, ".jp", 3) == 0) ||
+             strcmp(extension, "bin") == 0 || strcmp(extension, "aac") == 0 || strcmp(extension, "txt") == 0);
+        coffer__buffer_printf(name, "%s%s%s", text, same ? "" : ".", same ? "" : extension);
+    }
+    coffer__buffer_free(&path);
+    if (name->failed)
+        return coffer__fail_no_memory(err, name->len);
+    coffer__buffer_append(name, "", 1);
+    return make_folders((char *)name->data, folder, err);
+}
+
 static int write_one(mldf_get *job, uint64_t sample, coffer__buffer *name, coffer__buffer *bytes)
 {
     const coffer_mldf_field *field = coffer_mldf_field_at(job->reader.set, job->place.field);
@@ -227,13 +295,12 @@ static int write_one(mldf_get *job, uint64_t sample, coffer__buffer *name, coffe
     if (!entry.present)
         return CLI_OK;
     const char *extension = sample_file_extension(&as, field, &entry);
-    size_t len = strlen(job->output);
-    name->len = bytes->len = 0;
-    coffer__buffer_printf(name, "%s%s%" PRIu64 ".%s", job->output, job->output[len - 1] == '/' ? "" : "/",
-                          sample, extension);
+    bytes->len = 0;
+    if (make_name(name, job, sample, extension, &err) != COFFER_OK)
+        return cli_fail(job->output, &err, NULL);
     if (sample_put_file(bytes, &job->reader, sample, job->place.field, as, &err) != COFFER_OK)
         return mldf_fail(job->path, &err);
-    return cli_write_out(coffer__buffer_text(name), job->force, bytes->data, bytes->len);
+    return cli_write_out((const char *)name->data, job->force, bytes->data, bytes->len);
 }
 
 int mldf_get_files(mldf_get *job)
@@ -251,7 +318,7 @@ int mldf_get_files(mldf_get *job)
     }
     term_progress_start(&bar, "writing", "files");
     for (uint64_t i = job->place.first; i < job->place.end && !result; i++) {
-        result = write_one(job, i, &name, &bytes);
+        result = write_one(job, sample_at(&job->reader, i), &name, &bytes);
         bar.progress.step(&bar, i - job->place.first, job->place.end - job->place.first);
     }
     term_progress_end(&bar);

@@ -15,8 +15,10 @@ static const cli_option options[] = {
       "write to FILE; .npy, .png, .jpg and .wav convert arrays, pictures and sound; FOLDER/ gets a file "
       "each" },
     { "field", 0, "NAME", NULL, "only this field, of the given samples or of all; repeatable" },
+    MLDF_WHERE_OPTION,
     { "as", 0, "KIND", "value|npy|png|jpg|wav|json", "format of a value", "by the extension of FILE" },
     { "stored", 0, NULL, NULL, "bytes of a value as stored, compressed and encrypted" },
+    { "raw", 0, NULL, NULL, "bytes of a value, decompressed and decrypted, without taking it apart" },
     { "csv", 0, NULL, NULL, "samples: print comma-separated values with a header line" },
     { "json", 0, NULL, NULL, "samples as objects, a field of many samples as a list, a value as it is" },
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
@@ -122,6 +124,17 @@ static int get_stored(mldf_get *job)
     return cli_write_out(job->output, job->force, bytes->data, bytes->size);
 }
 
+static int get_raw(mldf_get *job)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_bytes *bytes = &job->reader.bytes;
+    if (to_terminal(job))
+        return refuse_terminal(job);
+    if (coffer_mldf_read(bytes, NULL, job->reader.set, job->place.first, job->place.field, &err) != COFFER_OK)
+        return fail(job, &err);
+    return cli_write_out(job->output, job->force, bytes->data, bytes->size);
+}
+
 /* Numbers and texts with a line break after them; a value that is absent or locked is an error, for scripts
  * to see. */
 static int get_text(mldf_get *job)
@@ -167,6 +180,8 @@ static int get_value(mldf_get *job)
         return get_stored(job);
     sample_file file = as == AS_BY_NAME ? sample_file_of_name(job->output, field) : (sample_file)as;
     bool readable = sample_is_readable(field) || field->kind == COFFER_MLDF_ENTRY_OPAQUE;
+    if (cli_has(job->args, "raw"))
+        return get_raw(job);
     if (file == SAMPLE_FILE_VALUE && as == AS_BY_NAME && (is_number || (readable && !job->output)))
         return get_text(job);
     return get_file(job, file);
@@ -181,9 +196,10 @@ static int get(mldf_get *job)
         return cli_usage(
             job->args,
             "--csv prints a table: give a range of samples such as 0..10, without a field or with several");
-    if (many_fields && (cli_has(job->args, "stored") || cli_has(job->args, "as")))
+    if (many_fields &&
+        (cli_has(job->args, "stored") || cli_has(job->args, "as") || cli_has(job->args, "raw")))
         return cli_usage(job->args,
-                         "--stored and --as are about one field: say SAMPLE.FIELD, or --field NAME");
+                         "--stored, --raw and --as are about one field: say SAMPLE.FIELD, or --field NAME");
     if (job->place.is_one)
         return many_fields ? get_sample(job) : get_value(job);
     if (!many_fields && mldf_output_is_folder(job))
@@ -204,7 +220,9 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
                      .force = cli_has(args, "force"),
                      .reader = SAMPLE_READER_INIT(set, key->at != NULL) };
     const char *what = cli_operand(args, 1);
-    if (!what && !cli_has(args, "field"))
+    sample_list list = { NULL, 0 };
+    bool selected = false;
+    if (!what && !cli_has(args, "field") && !cli_has(args, "where"))
         return cli_usage(args, "say which sample: 0 for the first, 0.FIELD, 40..50, or --field NAME; 'coffer "
                                "head' shows the first ten");
     int result = cli_check_output(args);
@@ -215,13 +233,48 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     if (!result && job.reader.fields)
         job.place.field = job.reader.field_count == 1 ? job.reader.fields[0] : MLDF_ALL_FIELDS;
     if (!result)
+        result = sample_where_read(&list, &selected, args, set);
+    if (!result && selected && job.place.is_one)
+        result = cli_usage(args, "--where selects among samples: give a range or no sample, not one");
+    if (!result && selected) {
+        sample_list_cut(&list, &job.place);
+        job.reader.selection = list.at;
+    }
+    if (!result)
         result = get(&job);
+    sample_list_free(&list);
     sample_reader_free(&job.reader);
+    return result;
+}
+
+/* A payload by its offset, in whatever field it is used: also of a set whose rows are damaged. */
+static int get_payload(const cli_args *args, coffer_source *src, const char *text)
+{
+    const char *output = cli_value(args, "output");
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_bytes bytes = COFFER_BYTES_INIT;
+    coffer_mldf *set = NULL;
+    uint64_t offset;
+    if (!cli_read_digits(&offset, &text) || *text)
+        return cli_usage(args, "%s is not an offset: @ and a number of 'coffer ls --what table'",
+                         cli_operand(args, 1));
+    if ((!output || strcmp(output, "-") == 0) && term_is_terminal(stdout))
+        return cli_usage(args, "refusing to write binary data to a terminal; use -o FILE or redirect");
+    coffer_status status = coffer_mldf_open(&set, src, NULL, &err);
+    if (!status)
+        status = coffer_mldf_read_payload(&bytes, set, offset, &err);
+    int result = status ? mldf_fail(cli_operand(args, 0), &err)
+                        : cli_write_out(output, cli_has(args, "force"), bytes.data, bytes.size);
+    coffer_free(bytes.data);
+    coffer_mldf_close(set);
     return result;
 }
 
 static int run(const cli_args *args, coffer_source *src)
 {
+    const char *what = cli_operand(args, 1);
+    if (what && what[0] == '@')
+        return get_payload(args, src, what + 1);
     return mldf_with_set(args, src, run_on);
 }
 
@@ -234,6 +287,8 @@ const cli_format_verb cli_mldf_get = {
                 "  coffer get train.mldf 42.embedding -o x.npy       # as an array\n"
                 "  coffer get train.mldf 40..50 --field caption      # a line each\n"
                 "  coffer get train.mldf --field label -o labels.npy # of all samples\n"
-                "  coffer get train.mldf 0..100.image -o pictures/   # a file each\n",
+                "  coffer get train.mldf 0..100.image -o pictures/   # a file each, by its path\n"
+                "  coffer get train.mldf --field image --where label=3 -o threes/\n"
+                "  coffer get train.mldf @4096 -o x.bin              # the stored payload at an offset\n",
     .run = run,
 };

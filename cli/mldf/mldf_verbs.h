@@ -11,6 +11,7 @@ extern const cli_format_verb cli_mldf_get;
 extern const cli_format_verb cli_mldf_head;
 extern const cli_format_verb cli_mldf_order;
 extern const cli_format_verb cli_mldf_pack;
+extern const cli_format_verb cli_mldf_rename;
 extern const cli_format_verb cli_mldf_set;
 extern const cli_format_verb cli_mldf_sheet;
 extern const cli_format_verb cli_mldf_split;

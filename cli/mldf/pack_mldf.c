@@ -39,7 +39,7 @@ static const cli_option options[] = {
     { "keep-going", 'k', NULL, NULL, "skip files that cannot be read, and report them" },
     { "resume", 0, NULL, NULL, "continue an interrupted pack of the same input" },
     { "restart", 0, NULL, NULL, "discard an interrupted pack and start again" },
-    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the file", "2M" },
+    { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the file", "4K for less than 64M, else 2M" },
     { "descriptor-stride", 0, "N", "208|204",
       "size of a field descriptor; 204 for programs based on the tutorial", "208" },
     { "no-checksums", 0, NULL, NULL, "do not store the checksums that 'check --full' compares" },

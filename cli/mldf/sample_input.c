@@ -89,6 +89,18 @@ coffer_status sample_input_text(sample_input *input, coffer_mldf_writer *writer,
     return put(input, writer, field, err);
 }
 
+coffer_status sample_input_plain(sample_input *input, coffer_mldf_writer *writer, size_t field,
+                                 const char *text, size_t len, coffer_error *err)
+{
+    clear(&input->value);
+    if (!coffer__buffer_append(&input->value.own, text, len))
+        return coffer__fail_no_memory(err, len);
+    input->value.form = COFFER__DATASET_FILE;
+    input->value.bytes = len ? input->value.own.data : (const uint8_t *)"";
+    input->value.size = len;
+    return put(input, writer, field, err);
+}
+
 coffer_status sample_input_json(sample_input *input, coffer_mldf_writer *writer, size_t field,
                                 const coffer__json_value *value, coffer_error *err)
 {

@@ -18,6 +18,9 @@ void sample_input_free(sample_input *input);
  * field wants it; "@@" for a text that begins with '@'. */
 coffer_status sample_input_text(sample_input *input, coffer_mldf_writer *writer, size_t field,
                                 const char *text, coffer_error *err);
+/* The same for text of any length in which '@' has no meaning. */
+coffer_status sample_input_plain(sample_input *input, coffer_mldf_writer *writer, size_t field,
+                                 const char *text, size_t len, coffer_error *err);
 /* A number, a text, or for fields of JSON anything; null leaves the value absent. */
 coffer_status sample_input_json(sample_input *input, coffer_mldf_writer *writer, size_t field,
                                 const coffer__json_value *value, coffer_error *err);

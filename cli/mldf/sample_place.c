@@ -3,6 +3,7 @@
 #include "args.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "mldf/mldf_verbs.h"
 #include "term.h"
 
 #include <inttypes.h>
@@ -207,4 +208,44 @@ void sample_list_free(sample_list *list)
 {
     coffer__free(list->at);
     *list = (sample_list){ NULL, 0 };
+}
+
+/* ---- Conditions ---- */
+
+int sample_where_read(sample_list *out, bool *given, const cli_args *args, const coffer_mldf *set)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    cli_place place = { 0 };
+    cli_word word;
+    size_t words = 0, count = 0;
+    *out = (sample_list){ NULL, 0 };
+    *given = cli_has(args, "where");
+    if (!*given)
+        return CLI_OK;
+    for (cli_place at = { 0 }; cli_next_word(&word, &at, args);)
+        words++;
+    const char **conditions = coffer__calloc(words + 1, sizeof *conditions);
+    if (!conditions)
+        return cli_usage(args, "out of memory");
+    while (cli_next_word(&word, &place, args))
+        if (word.option && strcmp(word.option, "where") == 0)
+            conditions[count++] = word.value;
+    uint64_t found = 0;
+    coffer_status status = coffer_mldf_select(&out->at, &found, set, conditions, count, NULL, &err);
+    coffer__free(conditions);
+    out->count = (size_t)found;
+    if (status == COFFER_E_INVALID_ARGUMENT)
+        return cli_usage(args, "%s", err.text);
+    return status ? mldf_fail(cli_operand(args, 0), &err) : CLI_OK;
+}
+
+void sample_list_cut(sample_list *list, sample_place *place)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->at[i] >= place->first && list->at[i] < place->end)
+            list->at[kept++] = list->at[i];
+    list->count = kept;
+    place->first = 0;
+    place->end = kept;
 }

@@ -34,4 +34,16 @@ typedef struct sample_list {
 int sample_list_read(sample_list *out, const cli_args *args, size_t first, uint64_t sample_count);
 void sample_list_free(sample_list *list);
 
+#define MLDF_WHERE_OPTION                                                                            \
+    {                                                                                                \
+        "where", 0, "CONDITION", NULL,                                                               \
+            "only samples that meet it, such as label=3, score>=0.5, 'path~cat/*', image.width<64; " \
+            "repeatable"                                                                             \
+    }
+/* Reads every --where: the samples that meet all of them. *given is false, and the list empty, without one.
+ * 0, or the exit status after a message; to be freed in both cases. */
+int sample_where_read(sample_list *out, bool *given, const cli_args *args, const coffer_mldf *set);
+/* Leaves the samples of the list that are in the place, and makes the place one of positions in the list. */
+void sample_list_cut(sample_list *list, sample_place *place);
+
 #endif

@@ -66,7 +66,8 @@ static int print_table(sample_reader *reader, const char *path, uint64_t first, 
         term_table_column(table, field->name, is_number(field) ? TERM_RIGHT : TERM_LEFT);
     }
     coffer_status status = COFFER_OK;
-    for (uint64_t sample = first; sample < end && !status; sample++) {
+    for (uint64_t position = first; position < end && !status; position++) {
+        uint64_t sample = sample_at(reader, position);
         term_table_cellf(table, "%" PRIu64, sample);
         for (size_t i = 0; i < shown && !status; i++)
             status = put_cell(table, reader, sample, sample_field_at(reader, i), &damage, &err);
@@ -85,7 +86,8 @@ static int print_json(sample_reader *reader, const char *path, uint64_t first, u
     coffer_error err = COFFER_ERROR_INIT;
     coffer__buffer line = COFFER__BUFFER_INIT;
     coffer_status status = COFFER_OK;
-    for (uint64_t sample = first; sample < end && !status; sample++) {
+    for (uint64_t position = first; position < end && !status; position++) {
+        uint64_t sample = sample_at(reader, position);
         coffer__json_writer json;
         line.len = 0;
         coffer__json_writer_init(&json, &line, 0);
@@ -110,7 +112,8 @@ static int print_csv(sample_reader *reader, const char *path, uint64_t first, ui
         cli_print_csv_cell(stdout, name, strlen(name));
     }
     putchar('\n');
-    for (uint64_t sample = first; sample < end && !status; sample++) {
+    for (uint64_t position = first; position < end && !status; position++) {
+        uint64_t sample = sample_at(reader, position);
         printf("%" PRIu64, sample);
         for (size_t i = 0; i < sample_field_count(reader) && !status; i++) {
             size_t field = sample_field_at(reader, i);

@@ -32,7 +32,8 @@ size_t sample_field_at(const sample_reader *reader, size_t index)
 bool sample_is_readable(const coffer_mldf_field *field)
 {
     return field->kind == COFFER_MLDF_ENTRY_INT || field->kind == COFFER_MLDF_ENTRY_FLOAT ||
-           field->kind == COFFER_MLDF_ENTRY_TEXT || field->type == COFFER_MLDF_JSON;
+           field->kind == COFFER_MLDF_ENTRY_TEXT || field->type == COFFER_MLDF_JSON ||
+           sample_has_parts(field);
 }
 
 const char *sample_type_name(sample_type_text out, const coffer_mldf_field *field)
@@ -166,6 +167,8 @@ coffer_status sample_put_text(coffer__buffer *out, sample_reader *reader, uint64
         coffer__buffer_printf(out, "–");
     } else if (is_locked(reader, field) || !sample_is_readable(field)) {
         put_description(out, reader, field, &entry);
+    } else if (sample_has_parts(field)) {
+        status = sample_put_parts_text(out, reader->set, sample, index, err);
     } else if (is_text(field, &entry)) {
         status = coffer_mldf_get_text(&reader->bytes, reader->set, sample, index, err);
         if (!status)
@@ -345,6 +348,8 @@ coffer_status sample_put_json(coffer__json_writer *json, sample_reader *reader, 
         coffer__json_write_null(json);
     } else if (is_locked(reader, field) || !sample_is_readable(field)) {
         status = put_members(json, reader, sample, index, &entry, elements, err);
+    } else if (sample_has_parts(field)) {
+        status = sample_put_parts_json(json, reader->set, sample, index, err);
     } else if (is_text(field, &entry)) {
         status = put_text_value(json, reader, sample, index, err);
     } else {

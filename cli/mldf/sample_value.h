@@ -14,6 +14,7 @@ typedef struct sample_reader {
     bool decoding;  /* the value was read; an error now is about its content and does not name the sample */
     size_t *fields; /* those to show; NULL = all */
     size_t field_count;
+    const uint64_t *selection; /* samples by position, borrowed; NULL = all of them */
 } sample_reader;
 
 #define SAMPLE_READER_INIT(set, has_key)       \
@@ -22,6 +23,11 @@ typedef struct sample_reader {
     }
 
 void sample_reader_free(sample_reader *reader);
+/* The sample at a position of what is shown. */
+static inline uint64_t sample_at(const sample_reader *reader, uint64_t position)
+{
+    return reader->selection ? reader->selection[position] : position;
+}
 /* The fields to show, in their order. */
 size_t sample_field_count(const sample_reader *reader);
 size_t sample_field_at(const sample_reader *reader, size_t index);
@@ -43,5 +49,14 @@ coffer_status sample_put_json(coffer__json_writer *json, sample_reader *reader, 
 /* The fields of a sample in an object, after "sample". */
 coffer_status sample_put_object(coffer__json_writer *json, sample_reader *reader, uint64_t sample,
                                 coffer_error *err);
+
+/* ---- Values with parts (sample_parts.c) ---- */
+
+bool sample_has_parts(const coffer_mldf_field *field);
+/* The texts of a hierarchy, a line each; names, types and sizes of the parts of a multimodal sample. */
+coffer_status sample_put_parts_text(coffer__buffer *out, const coffer_mldf *set, uint64_t sample,
+                                    size_t field, coffer_error *err);
+coffer_status sample_put_parts_json(coffer__json_writer *json, const coffer_mldf *set, uint64_t sample,
+                                    size_t field, coffer_error *err);
 
 #endif

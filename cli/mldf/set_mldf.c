@@ -15,8 +15,11 @@ static const cli_option options[] = {
     { "delete", 'd', "KEY", NULL, "delete the value at KEY, such as 42.caption" },
     { "add-field", 0, "NAME:TYPE", NULL,
       "add a field after the others: score:float, caption:text, thumb:image-jpeg; text? may be absent" },
+    { "field", 0, "NAME", NULL, "set this field of many samples to the values of --values" },
     { "values", 0, "FILE", NULL,
-      "with --add-field: its values, an .npy array or one line of JSON per sample (null = absent)" },
+      "values of the field: an .npy array, one line of JSON per sample (null = absent), or with --field a "
+      ".csv "
+      "table whose columns are the field and, for values in another order, \"sample\" or \"path\"" },
     { "zstd", 0, NULL, NULL, "with --add-field: compress its values" },
     { "encrypt", 0, NULL, NULL, "with --add-field: encrypt its values with the key" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, changes" },
@@ -188,8 +191,11 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
     size_t words = 0;
     if (cli_has(args, "add-field"))
         return mldf_add_field(args, set, key);
+    if (cli_has(args, "field"))
+        return mldf_set_field(args, set, key);
     if (cli_has(args, "values") || cli_has(args, "zstd") || cli_has(args, "encrypt"))
-        return cli_usage(args, "--values, --zstd and --encrypt belong to --add-field");
+        return cli_usage(args,
+                         "--values belongs to --field or --add-field; --zstd and --encrypt to --add-field");
     for (cli_place place = { 0, 0 }; cli_next_word(&word, &place, args);)
         words++;
     job.changes = coffer__alloc_array(words + 1, sizeof *job.changes);
@@ -214,6 +220,7 @@ const cli_format_verb cli_mldf_set = {
     .options = options,
     .examples = "  coffer set train.mldf 42.label=3 42.caption='a red kite'    # in one commit\n"
                 "  coffer set train.mldf 42.image=@better.jpg --delete 43.caption\n"
+                "  coffer set train.mldf --field label --values labels.csv    # columns path and label\n"
                 "  coffer set train.mldf --add-field score:float --values scores.npy\n"
                 "  coffer set train.mldf --add-field 'summary:text?' --values summaries.jsonl --zstd\n",
     .run = run,

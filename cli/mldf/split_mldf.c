@@ -2,10 +2,12 @@
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/os.h"
 #include "mldf/mldf_verbs.h"
+#include "mldf/sample_place.h"
 #include "mldf/set_report.h"
 #include "term.h"
 
@@ -14,6 +16,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { PARTS_MAX = 100000 };
 
@@ -21,6 +25,8 @@ static const cli_option options[] = {
     { "parts", 0, "LIST", NULL, "shares of the samples, optionally named: train=0.9,val=0.1 or 0.8,0.1,0.1" },
     { "every", 0, "N", NULL, "start a new file after every N samples" },
     { "shuffle", 0, "SEED", NULL, "shuffle the samples with this seed" },
+    { "stratify", 0, "FIELD", NULL, "with --parts: give every part the same share of each value of FIELD" },
+    MLDF_WHERE_OPTION,
     { "output", 'o', "FOLDER", NULL, "output folder", "the folder of FILE" },
     { "dedup", 0, NULL, NULL, "store equal values of a part once" },
     { "page-size", 0, "SIZE", MLDF_PAGE_SIZES, "page size of the new files", "that of FILE" },
@@ -35,18 +41,25 @@ static const cli_option options[] = {
 };
 
 typedef struct part {
-    char *path;
+    char *path, *temporary;
     uint64_t first, end; /* positions in the order */
-    bool written;
+    double share_end;    /* sum of the shares up to this part */
+    bool written, renamed;
 } part;
 
 typedef struct split_job {
     const cli_args *args;
     const coffer_mldf *set;
+    uint64_t *order; /* the samples to divide */
     uint64_t samples;
     part *parts;
     size_t count;
 } split_job;
+
+/* A sample with the value of the field that is stratified. */
+typedef struct stratum {
+    uint64_t value, position; /* in the order */
+} stratum;
 
 /* ---- The parts ---- */
 
@@ -78,7 +91,7 @@ static int add_part(split_job *job, const char *name, size_t name_len, uint64_t 
         return cli_usage(job->args, "out of memory");
     }
     uint64_t first = job->count ? job->parts[job->count - 1].end : 0;
-    job->parts[job->count++] = (part){ path, first, end, false };
+    job->parts[job->count++] = (part){ .path = path, .first = first, .end = end };
     return CLI_OK;
 }
 
@@ -124,6 +137,8 @@ static int plan_shares(split_job *job, const char *list)
         uint64_t end = (uint64_t)llround(sum * (double)job->samples);
         bool is_last = !*at && fabs(sum - 1) < 1e-9;
         int result = add_part(job, name, name_len, is_last || end > job->samples ? job->samples : end);
+        if (!result)
+            job->parts[job->count - 1].share_end = is_last ? 1 : sum;
         if (!result && is_twice(job))
             result = cli_usage(job->args, "two parts are called '%.*s'", (int)name_len, name);
         if (result)
@@ -166,33 +181,200 @@ static int plan(split_job *job)
     return shares ? plan_shares(job, shares) : plan_every(job, every);
 }
 
+/* ---- The order of the samples ---- */
+
+static int make_order(split_job *job)
+{
+    sample_list list;
+    bool selected = false;
+    uint64_t seed;
+    if (!cli_number(&seed, job->args, "shuffle", 0, 0, UINT64_MAX))
+        return CLI_USAGE;
+    int result = sample_where_read(&list, &selected, job->args, job->set);
+    if (!result && selected)
+        job->samples = list.count;
+    job->order = result ? NULL : coffer__alloc_array((size_t)job->samples + 1, sizeof *job->order);
+    if (!result && !job->order)
+        result = cli_usage(job->args, "not enough memory for %" PRIu64 " sample numbers", job->samples);
+    bool shuffle = cli_has(job->args, "shuffle");
+    for (uint64_t i = 0; !result && i < job->samples; i++) {
+        uint64_t at = shuffle ? coffer_mldf_shuffle_at(job->samples, seed, 0, i) : i;
+        job->order[i] = selected ? list.at[at] : at;
+    }
+    sample_list_free(&list);
+    return result;
+}
+
+static int compare_strata(const void *a, const void *b)
+{
+    const stratum *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value < y->value ? -1 : 1;
+    return (x->position > y->position) - (x->position < y->position);
+}
+
+static coffer_status read_value(uint64_t *out, const split_job *job, size_t field, uint64_t sample,
+                                coffer_bytes *bytes, coffer_error *err)
+{
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
+    coffer_status status = coffer_mldf_read(bytes, &entry, job->set, sample, field, err);
+    *out = coffer_mldf_field_at(job->set, field)->kind == COFFER_MLDF_ENTRY_INT
+               ? (uint64_t)entry.i64
+               : coffer__hash(bytes->data ? bytes->data : (const uint8_t *)"", bytes->size);
+    return status;
+}
+
+/* Deals each group of equal values out by the shares. What rounding leaves over in one group is carried to
+ * the next, so that the parts have their shares of the whole, too. */
+static coffer_status deal(uint64_t *order, const split_job *job, const stratum *strata, coffer_error *err)
+{
+    double *carry = coffer__calloc(job->count, sizeof *carry);
+    uint32_t *part_of = coffer__alloc_array((size_t)job->samples + 1, sizeof *part_of);
+    uint64_t placed = 0;
+    if (!carry || !part_of) {
+        coffer__free(carry);
+        coffer__free(part_of);
+        return coffer__fail_no_memory(err, job->samples * sizeof *part_of);
+    }
+    for (uint64_t first = 0, end; first < job->samples; first = end) {
+        for (end = first; end < job->samples && strata[end].value == strata[first].value;)
+            end++;
+        uint64_t at = first;
+        for (size_t p = 0; p < job->count; p++) {
+            double exact = job->parts[p].share_end * (double)(end - first) + carry[p];
+            uint64_t until = p + 1 == job->count ? end : first + (uint64_t)floor(exact + 0.5);
+            until = until > end ? end : until < at ? at : until;
+            carry[p] = exact - (double)(until - first);
+            for (; at < until; at++)
+                part_of[strata[at].position] = (uint32_t)p;
+        }
+    }
+    for (size_t p = 0; p < job->count; p++) {
+        job->parts[p].first = placed;
+        for (uint64_t i = 0; i < job->samples; i++)
+            if (part_of[i] == p)
+                order[placed++] = job->order[i];
+        job->parts[p].end = placed;
+    }
+    coffer__free(carry);
+    coffer__free(part_of);
+    return COFFER_OK;
+}
+
+static int stratify(split_job *job)
+{
+    const char *name = cli_value(job->args, "stratify");
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_bytes bytes = COFFER_BYTES_INIT;
+    size_t field;
+    if (!name)
+        return CLI_OK;
+    if (!cli_has(job->args, "parts"))
+        return cli_usage(job->args, "--stratify divides by shares: give --parts train=0.9,val=0.1");
+    int result = sample_field_find(&field, job->args, job->set, name);
+    if (result)
+        return result;
+    stratum *strata = coffer__alloc_array((size_t)job->samples + 1, sizeof *strata);
+    uint64_t *order = coffer__alloc_array((size_t)job->samples + 1, sizeof *order);
+    coffer_status status =
+        strata && order ? COFFER_OK : coffer__fail_no_memory(&err, job->samples * sizeof *strata);
+    for (uint64_t i = 0; !status && i < job->samples; i++) {
+        strata[i].position = i;
+        status = read_value(&strata[i].value, job, field, job->order[i], &bytes, &err);
+    }
+    if (!status) {
+        qsort(strata, (size_t)job->samples, sizeof *strata, compare_strata);
+        status = deal(order, job, strata, &err);
+    }
+    if (!status) {
+        coffer__free(job->order);
+        job->order = order;
+        order = NULL;
+    }
+    coffer_free(bytes.data);
+    coffer__free(strata);
+    coffer__free(order);
+    return status ? mldf_fail(cli_operand(job->args, 0), &err) : CLI_OK;
+}
+
 /* ---- Writing them ---- */
 
-/* Samples of a part, in the order they are written. */
-static uint64_t *samples_of(const split_job *job, const part *which, bool shuffle, uint64_t seed)
+/* Ctrl-C ends the work between two samples; none of the files is left then. */
+static int step(void *context, uint64_t done, uint64_t total)
 {
-    size_t count = (size_t)(which->end - which->first);
-    uint64_t *samples = coffer__alloc_array(count + 1, sizeof *samples);
-    for (size_t i = 0; samples && i < count; i++)
-        samples[i] =
-            shuffle ? coffer_mldf_shuffle_at(job->samples, seed, 0, which->first + i) : which->first + i;
-    return samples;
+    term_progress *bar = context;
+    return bar->progress.step(bar->progress.context, done, total) || cli_signal_waits();
 }
 
 static coffer_status write_part(const split_job *job, part *which, const coffer_mldf_writer_opts *opts,
-                                uint64_t seed, term_progress *bar, coffer_error *err)
+                                term_progress *bar, coffer_error *err)
 {
-    uint64_t *samples = samples_of(job, which, cli_has(job->args, "shuffle"), seed);
-    if (!samples)
-        return coffer__fail_no_memory(err, (which->end - which->first) * sizeof *samples);
     coffer_mldf_extract_opts extract = COFFER_MLDF_EXTRACT_OPTS_INIT;
-    extract.samples = samples;
+    coffer_progress progress = { sizeof(coffer_progress), step, bar };
+    extract.samples = job->order + which->first;
     extract.sample_count = which->end - which->first;
     extract.write = opts;
-    extract.progress = &bar->progress;
-    coffer_status status = coffer_mldf_extract(which->path, job->set, &extract, err);
+    extract.progress = &progress;
+    coffer_status status = coffer_mldf_extract(which->temporary, job->set, &extract, err);
     which->written = !status;
-    coffer__free(samples);
+    if (!status && cli_signal_waits())
+        status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
+    return status;
+}
+
+/* Each part is written under another name first: no file appears before all of them are complete. */
+static coffer_status prepare_part(part *which, bool force, coffer_error *err)
+{
+    coffer__buffer path = COFFER__BUFFER_INIT;
+    struct stat st;
+    size_t folder = coffer__file_folder_len(which->path);
+    if (!force && coffer__os_stat(which->path, &st) == 0)
+        return coffer__fail_output(err,
+                                   coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "already exists"));
+    coffer__buffer_printf(&path, "%.*s.%s.%ld.split", (int)folder, which->path, which->path + folder,
+                          (long)getpid());
+    coffer__buffer_append(&path, "", 1);
+    which->temporary = path.failed ? NULL : (char *)coffer__buffer_release(&path, NULL);
+    return which->temporary ? COFFER_OK : coffer__fail_no_memory(err, strlen(which->path));
+}
+
+static coffer_status rename_part(part *which, bool force, coffer_error *err)
+{
+    int failed = force ? coffer__os_rename(which->temporary, which->path)
+                       : coffer__os_rename_new(which->temporary, which->path);
+    if (failed)
+        return coffer__fail_output(err, coffer__fail_errno(err, "cannot rename", errno));
+    which->renamed = true;
+    return coffer__file_sync_folder(which->path, err);
+}
+
+/* With --force, a file that was replaced cannot come back; the new one is complete and stays. */
+static void undo(split_job *job, bool force)
+{
+    for (size_t i = 0; i < job->count; i++) {
+        if (job->parts[i].renamed && !force)
+            coffer__os_unlink(job->parts[i].path);
+        else if (job->parts[i].written && !job->parts[i].renamed)
+            coffer__os_unlink(job->parts[i].temporary);
+    }
+}
+
+static coffer_status write_all(split_job *job, const coffer_mldf_writer_opts *opts, size_t *at,
+                               coffer_error *err)
+{
+    term_progress bar;
+    coffer_status status = COFFER_OK;
+    bool force = cli_has(job->args, "force");
+    for (*at = 0; *at < job->count && !status; ++*at)
+        status = prepare_part(&job->parts[*at], force, err);
+    if (status)
+        return status;
+    term_progress_start(&bar, "splitting", "samples");
+    for (*at = 0; *at < job->count && !status; ++*at)
+        status = write_part(job, &job->parts[*at], opts, &bar, err);
+    term_progress_end(&bar);
+    for (*at = status ? *at : 0; *at < job->count && !status; ++*at)
+        status = rename_part(&job->parts[*at], force, err);
     return status;
 }
 
@@ -201,25 +383,24 @@ static int write_parts(split_job *job, const cli_key *key)
     coffer_mldf_writer_opts opts;
     coffer_error err = COFFER_ERROR_INIT;
     const char *folder = cli_value(job->args, "output");
-    term_progress bar;
-    uint64_t seed;
+    size_t at = 0;
     int result = mldf_write_opts(&opts, job->args, key, job->set);
-    if (!cli_number(&seed, job->args, "shuffle", 0, 0, UINT64_MAX))
-        result = CLI_USAGE;
     if (result)
         return result;
     if (folder && coffer__os_make_folder(folder, 0777) != 0 && errno != EEXIST) {
         coffer__fail_errno(&err, "cannot create the folder", errno);
         return cli_fail(folder, &err, NULL);
     }
-    term_progress_start(&bar, "splitting", "samples");
-    for (size_t i = 0; i < job->count && !result; i++)
-        if (write_part(job, &job->parts[i], &opts, seed, &bar, &err) != COFFER_OK)
-            result = mldf_fail_between(cli_operand(job->args, 0), job->parts[i].path, &err);
-    term_progress_end(&bar);
-    for (size_t i = 0; i < job->count && result; i++)
-        if (job->parts[i].written)
-            coffer__os_unlink(job->parts[i].path);
+    opts.overwrite = true; /* of the temporary names */
+    cli_hold_signals();
+    coffer_status status = write_all(job, &opts, &at, &err);
+    if (status) {
+        undo(job, cli_has(job->args, "force"));
+        const char *path = job->parts[at && at <= job->count ? at - 1 : 0].path;
+        cli_release_signals(); /* a signal that waits ends the program here */
+        return mldf_fail_between(cli_operand(job->args, 0), path, &err);
+    }
+    cli_finish_signals();
     for (size_t i = 0; i < job->count && !result; i++)
         result = mldf_report_set(job->parts[i].path, cli_has(job->args, "json"));
     return result;
@@ -228,12 +409,19 @@ static int write_parts(split_job *job, const cli_key *key)
 static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *key)
 {
     split_job job = { .args = args, .set = set, .samples = coffer_mldf_sample_count(set) };
-    int result = plan(&job);
+    int result = make_order(&job);
+    if (!result)
+        result = plan(&job);
+    if (!result)
+        result = stratify(&job);
     if (!result)
         result = write_parts(&job, key);
-    for (size_t i = 0; i < job.count; i++)
+    for (size_t i = 0; i < job.count; i++) {
         coffer__free(job.parts[i].path);
+        coffer__free(job.parts[i].temporary);
+    }
     coffer__free(job.parts);
+    coffer__free(job.order);
     return result;
 }
 
@@ -250,6 +438,7 @@ const cli_format_verb cli_mldf_split = {
     .options = options,
     .examples =
         "  coffer split all.mldf --parts train=0.9,val=0.1 --shuffle 1   # all-train.mldf, all-val.mldf\n"
-        "  coffer split all.mldf --every 10000 -o shards                 # shards/all-00000.mldf …\n",
+        "  coffer split all.mldf --every 10000 -o shards                 # shards/all-00000.mldf …\n"
+        "  coffer split all.mldf --parts train=0.9,val=0.1 --stratify label --shuffle 1\n",
     .run = run,
 };

@@ -11,6 +11,7 @@
 
 static const cli_option options[] = {
     { "field", 0, "NAME", NULL, "only this field; repeatable", "all fields" },
+    MLDF_WHERE_OPTION,
     { "top", 'n', "N", NULL, "number of the most frequent labels and sizes; 0 = all", "10" },
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL,
@@ -25,6 +26,7 @@ typedef struct stats_view {
     const coffer_mldf_stats *stats;
     sample_reader *reader;
     size_t top;
+    uint64_t samples; /* that are counted */
 } stats_view;
 
 static bool is_shown(const stats_view *view, size_t field)
@@ -156,7 +158,7 @@ static int print_nodes(const stats_view *view)
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
     if (!status) {
-        coffer_node_add_u64(root, "samples", coffer_mldf_sample_count(view->set), COFFER_UNIT_NONE);
+        coffer_node_add_u64(root, "samples", view->samples, COFFER_UNIT_NONE);
         coffer_node_add_u64(root, "payload_bytes", payload_bytes, COFFER_UNIT_BYTES);
         coffer_node_add_u64(root, "stored_bytes", stored_bytes, COFFER_UNIT_BYTES);
         coffer_node_add_u64(root, "shared_bytes", payload_bytes - stored_bytes, COFFER_UNIT_BYTES);
@@ -327,7 +329,7 @@ static void print_text(const stats_view *view)
     term_text samples, saved;
     const char *path = cli_operand(view->args, 0);
     term_print_text(stdout, path, strlen(path), 0);
-    printf(": %s samples", term_count(samples, coffer_mldf_sample_count(view->set)));
+    printf(": %s samples", term_count(samples, view->samples));
     if (payload_bytes > stored_bytes)
         printf(", %s saved by sharing equal values", term_bytes(saved, payload_bytes - stored_bytes));
     puts("");
@@ -352,13 +354,22 @@ static int show(const cli_args *args, const coffer_mldf *set, const cli_key *key
     if (!cli_number(&top, args, "top", 10, 0, SIZE_MAX))
         return CLI_USAGE;
     view.top = top ? (size_t)top : SIZE_MAX;
+    sample_list list = { NULL, 0 };
+    bool selected = false;
     int result = cli_check_output(args);
     if (!result)
         result = sample_fields_read(&reader, args);
+    if (!result)
+        result = sample_where_read(&list, &selected, args, set);
     if (result) {
+        sample_list_free(&list);
         sample_reader_free(&reader);
         return result;
     }
+    static const uint64_t none = 0;
+    view.samples = selected ? list.count : coffer_mldf_sample_count(set);
+    opts.samples = !selected ? NULL : list.at ? list.at : &none;
+    opts.sample_count = list.count;
     term_progress_start(&bar, "counting", "fields");
     opts.progress = &bar.progress;
     coffer_status status = coffer_mldf_stats_new(&stats, set, &opts, &err);
@@ -371,6 +382,7 @@ static int show(const cli_args *args, const coffer_mldf *set, const cli_key *key
     else
         print_text(&view);
     coffer_mldf_stats_free(stats);
+    sample_list_free(&list);
     sample_reader_free(&reader);
     return result;
 }

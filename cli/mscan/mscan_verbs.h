@@ -9,6 +9,11 @@ extern const cli_format_verb cli_mscan_get;
 extern const cli_format_verb cli_mscan_stats;
 extern const cli_format_verb cli_mscan_heatmap;
 extern const cli_format_verb cli_mscan_replay;
+extern const cli_format_verb cli_mscan_set;
+extern const cli_format_verb cli_mscan_delete;
+extern const cli_format_verb cli_mscan_concat;
+extern const cli_format_verb cli_mscan_split;
+extern const cli_format_verb cli_mscan_diff;
 
 /* Opens the scan, calls `work` and closes it. Reports a scan that cannot be opened. */
 int mscan_with_scan(const cli_args *args, coffer_source *src,

@@ -9,6 +9,13 @@ int mscan_with_scan(const cli_args *args, coffer_source *src,
     if (coffer_mscan_open(&scan, src, NULL, &err) != COFFER_OK)
         return cli_fail(cli_operand(args, 0), &err, NULL);
     int result = work(args, scan);
+    if (coffer_mscan_damage_count(scan) > 0 && result == CLI_OK) {
+        fprintf(stderr,
+                "coffer: %s: a repair could not verify parts of the scan (%zu marks): values may be wrong\n"
+                "  hint: 'coffer check' lists them, 'coffer set FILE --delete damage' accepts them\n",
+                cli_operand(args, 0), coffer_mscan_damage_count(scan));
+        result = CLI_FINDINGS;
+    }
     coffer_mscan_close(scan);
     return result;
 }

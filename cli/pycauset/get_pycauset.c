@@ -24,6 +24,7 @@ static const cli_option options[] = {
     { "generation", 'g', "N", NULL,
       "metadata: the state of generation N; 'coffer log' lists the generations" },
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
+    PYCAUSET_ARRAY_OPTIONS,
     { 0 },
 };
 
@@ -202,15 +203,17 @@ static int get_metadata(metadata_job *job, const coffer_pycauset *matrix)
 
 /* ---- Values, written by the conversions ---- */
 
-/* "3,4", "10..20,0..5", "7", "..,2" or "values"; keys do not begin with a digit. */
-static bool is_tile(const char *what)
+/* "3,4", "10..20,0:5", "7", "-1", ":,2", "[3,4]" or "values"; keys do not begin like that. */
+bool pycauset_is_tile(const char *what)
 {
-    return isdigit((unsigned char)what[0]) || strncmp(what, "..", 2) == 0 || strcmp(what, "values") == 0;
+    bool negative = what[0] == '-' && isdigit((unsigned char)what[1]);
+    return isdigit((unsigned char)what[0]) || negative || what[0] == ':' || what[0] == '[' ||
+           strncmp(what, "..", 2) == 0 || strcmp(what, "values") == 0;
 }
 
 static bool is_everything(const char *range)
 {
-    return !*range || strcmp(range, "..") == 0;
+    return !*range || strcmp(range, "..") == 0 || strcmp(range, ":") == 0;
 }
 
 static int convert(const get_job *job, coffer_source *src, const char *rows, const char *cols)
@@ -305,11 +308,19 @@ static int get_tile(const get_job *job, coffer_source *src)
         return pycauset_with_matrix(job->args, src, 0, print_complex);
     if (strcmp(job->what, "values") == 0)
         return convert(job, src, "", "");
-    coffer__buffer rows = COFFER__BUFFER_INIT;
-    const char *comma = strchr(job->what, ',');
-    coffer__buffer_append(&rows, job->what, comma ? (size_t)(comma - job->what) : strlen(job->what));
-    int result = convert(job, src, coffer__buffer_text(&rows), comma ? comma + 1 : "");
+    /* Brackets, as in Python, may be around it. */
+    size_t len = strlen(job->what), open = job->what[0] == '[';
+    if (open && job->what[len - 1] != ']')
+        return cli_usage(job->args, "'%s' has no ']' at its end", job->what);
+    coffer__buffer rows = COFFER__BUFFER_INIT, cols = COFFER__BUFFER_INIT;
+    const char *text = job->what + open, *comma = strchr(text, ',');
+    size_t rest = len - 2 * open, first = comma ? (size_t)(comma - text) : rest;
+    coffer__buffer_append(&rows, text, first);
+    if (comma)
+        coffer__buffer_append(&cols, comma + 1, rest - first - 1);
+    int result = convert(job, src, coffer__buffer_text(&rows), coffer__buffer_text(&cols));
     coffer__buffer_free(&rows);
+    coffer__buffer_free(&cols);
     return result;
 }
 
@@ -351,17 +362,36 @@ static int run(const cli_args *args, coffer_source *src)
     uint64_t generation;
     if (!cli_number(&generation, args, "generation", 0, 1, UINT64_MAX))
         return CLI_USAGE;
-    return is_tile(job.what) ? get_tile(&job, src) : pycauset_with_matrix(args, src, generation, run_on);
+    coffer_source *scratch = NULL;
+    int status = pycauset_open_array(&scratch, args, src);
+    if (status)
+        return status;
+    if (scratch) { /* a file of another program: its values, unless something of the metadata is asked for */
+        if (!cli_operand(args, 1))
+            job.what = "values";
+        src = scratch;
+    }
+    status = pycauset_is_tile(job.what) ? get_tile(&job, src)
+                                        : pycauset_with_matrix(args, src, generation, run_on);
+    coffer_source_close(scratch);
+    return status;
+}
+
+int pycauset_get_array(const cli_args *args, coffer_source *src)
+{
+    return run(args, src);
 }
 
 const cli_format_verb cli_pycauset_get = {
-    .format = "pycauset",
+    .format = "pycauset, hdf5, mtx",
     .verb = "get",
     .options = options,
     .examples = "  coffer get m.pycauset                           # all metadata, as JSON\n"
                 "  coffer get m.pycauset properties.label          # one value of it\n"
                 "  coffer get m.pycauset 3,4                       # the element in row 3, column 4\n"
                 "  coffer get m.pycauset 10..20,0..5               # ten rows, five columns, as CSV\n"
+                "  coffer get m.mtx -1,:                           # the last row of a Matrix Market file\n"
+                "  coffer get data.h5 :5 --dataset runs/first      # five rows of an HDF5 dataset\n"
                 "  coffer get m.pycauset ..,2 -o column.npy        # a column, for NumPy\n",
     .run = run,
 };

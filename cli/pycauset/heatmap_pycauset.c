@@ -10,10 +10,8 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    HEAT_OUTPUT_OPTION,
-    HEAT_OPTIONS,
-    { "threads", 0, "N", NULL, "number of threads", "one per core" },
-    { 0 },
+    HEAT_OUTPUT_OPTION,     HEAT_OPTIONS, { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    PYCAUSET_ARRAY_OPTIONS, { 0 },
 };
 
 typedef struct matrix_heat {
@@ -194,7 +192,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_pycauset_heatmap = {
-    .format = "pycauset",
+    .format = "pycauset, npy, hdf5, mtx",
     .verb = "heatmap",
     .options = options,
     .examples =

@@ -12,19 +12,49 @@
 #include <sys/stat.h>
 #include <time.h>
 
+int pycauset_open_array(coffer_source **out, const cli_args *args, coffer_source *src)
+{
+    static const char *const names[] = { "dataset", "slice" };
+    coffer_setting settings[2];
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    const coffer_format *format = NULL;
+    term_progress bar;
+    for (size_t i = 0; i < 2; i++)
+        if (cli_has(args, names[i]))
+            settings[opts.setting_count++] = (coffer_setting){ names[i], cli_value(args, names[i]) };
+    if (coffer_identify(&format, src, NULL) == COFFER_OK)
+        return opts.setting_count ? cli_usage(args, "--%s is for files of other programs", settings[0].name)
+                                  : CLI_OK;
+    opts.settings = settings;
+    term_progress_start(&bar, "reading", NULL);
+    opts.progress = &bar.progress;
+    coffer_status status = coffer_convert_to_matrix(out, src, &opts, &err);
+    term_progress_end(&bar);
+    if (status == COFFER_E_INVALID_ARGUMENT)
+        return cli_usage(args, "%s: %s", cli_operand(args, 0), err.text);
+    return status ? cli_fail(cli_operand(args, 0), &err, "") : CLI_OK;
+}
+
 int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t generation,
                          int (*work)(const cli_args *args, const coffer_pycauset *matrix))
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
     coffer_pycauset *matrix = NULL;
+    coffer_source *scratch = NULL;
+    int result = pycauset_open_array(&scratch, args, src);
+    if (result)
+        return result;
     opts.generation = generation;
-    coffer_status status = coffer_pycauset_open(&matrix, src, &opts, &err);
+    coffer_status status = coffer_pycauset_open(&matrix, scratch ? scratch : src, &opts, &err);
     if (status)
-        return cli_fail(cli_operand(args, 0), &err,
-                        status == COFFER_E_NOT_FOUND ? "'coffer log' lists the generations" : NULL);
-    int result = work(args, matrix);
+        result = cli_fail(cli_operand(args, 0), &err,
+                          status == COFFER_E_NOT_FOUND ? "'coffer log' lists the generations" : NULL);
+    else
+        result = work(args, matrix);
     coffer_pycauset_close(matrix);
+    coffer_source_close(scratch);
     return result;
 }
 

@@ -8,9 +8,23 @@
 extern const cli_format_verb cli_pycauset_get;
 extern const cli_format_verb cli_pycauset_set;
 extern const cli_format_verb cli_pycauset_revert;
+extern const cli_format_verb cli_pycauset_pack;
 extern const cli_format_verb cli_pycauset_log;
 extern const cli_format_verb cli_pycauset_stats;
 extern const cli_format_verb cli_pycauset_heatmap;
+
+/* Options for files of other programs. */
+#define PYCAUSET_ARRAY_OPTIONS                                                                         \
+    { "dataset", 0, "NAME", NULL, "HDF5: the dataset" },                                               \
+    {                                                                                                  \
+        "slice", 0, "N,N…", NULL, "arrays of three dimensions and more: index in all but the last two" \
+    }
+/* A matrix in a temporary file out of an array file of another program; *out stays NULL for a pycauset file.
+ * A status other than CLI_OK after a message. */
+int pycauset_open_array(coffer_source **out, const cli_args *args, coffer_source *src);
+/* get for an array of another program: a tile, or all values. */
+int pycauset_get_array(const cli_args *args, coffer_source *src);
+bool pycauset_is_tile(const char *what);
 
 /* Opens the matrix, calls `work` and closes it; prints an error when it cannot be opened. generation : 0 =
  * the active one. */

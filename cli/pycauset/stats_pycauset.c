@@ -10,6 +10,7 @@ static const cli_option options[] = {
     { "json", 0, NULL, NULL,
       "one JSON object: rows, cols, elements, nonzero, density, min, max, mean, std, frobenius, nans, "
       "infinities" },
+    PYCAUSET_ARRAY_OPTIONS,
     { 0 },
 };
 
@@ -118,7 +119,7 @@ static int run(const cli_args *args, coffer_source *src)
 }
 
 const cli_format_verb cli_pycauset_stats = {
-    .format = "pycauset",
+    .format = "pycauset, hdf5, mtx",
     .verb = "stats",
     .options = options,
     .examples = "  coffer stats m.pycauset                         # density, extremes, mean, norm, NaNs\n"

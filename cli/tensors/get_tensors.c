@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/json_write.h"
 #include "convert/tensors/tensor_out.h"
+#include "pycauset/pycauset_verbs.h"
 #include "tensors/tensor_sets.h"
 #include "tensors/tensors_verbs.h"
 #include "term.h"
@@ -14,6 +15,7 @@ static const char *const as_names[COFFER__TENSOR_AS_COUNT] = { "npy", "safetenso
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
+    { "slice", 0, "N,N…", NULL, "npy: index in all dimensions but the last two" },
     { "as", 0, "KIND", "npy|safetensors|csv|raw", "output format of a tensor",
       "by the extension of FILE, else csv" },
     { "rows", 0, "A..B", NULL, "only rows A to B of the first dimension, without B" },
@@ -98,34 +100,6 @@ static int get_tensor(const get_job *job, size_t index)
 
 /* ---- Metadata ---- */
 
-/* The child whose name begins the path and reaches farthest: names may hold dots themselves. */
-static const coffer_node *find_member(const coffer_node *map, const char **path)
-{
-    const coffer_node *found = NULL;
-    size_t found_len = 0;
-    for (const coffer_node *child = coffer_node_first(map); child; child = coffer_node_next(child)) {
-        const char *name = coffer_node_get_name(child);
-        size_t len = strlen(name);
-        bool begins = len > 0 && strncmp(*path, name, len) == 0 && ((*path)[len] == '.' || !(*path)[len]);
-        if (begins && len > found_len) {
-            found = child;
-            found_len = len;
-        }
-    }
-    *path += found_len;
-    if (**path == '.')
-        ++*path;
-    return found;
-}
-
-static const coffer_node *find_value(const coffer_node *root, const char *path)
-{
-    const coffer_node *value = root;
-    while (value && *path)
-        value = find_member(value, &path);
-    return value;
-}
-
 static int write_value(const get_job *job, const coffer_node *value)
 {
     coffer__buffer out = COFFER__BUFFER_INIT;
@@ -169,15 +143,14 @@ static int get_metadata(const get_job *job)
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
     if (!status)
-        status = coffer_tensors_metadata(root, job->set, &err);
+        status = coffer_tensors_metadata_value(root, job->set, job->name, &err);
     int result;
-    const coffer_node *value = !status ? find_value(root, job->name) : NULL;
-    if (status)
-        result = cli_fail(job->path, &err, NULL);
-    else if (!value)
+    if (status == COFFER_E_NOT_FOUND)
         result = fail_unknown(job);
+    else if (status)
+        result = cli_fail(job->path, &err, NULL);
     else
-        result = write_value(job, value);
+        result = write_value(job, coffer_node_first(root));
     coffer_node_free(root);
     return result;
 }
@@ -221,6 +194,10 @@ static int run(const cli_args *args, coffer_source *src)
     get_job job = { .args = args, .src = src, .path = cli_operand(args, 0), .name = cli_operand(args, 1) };
     coffer_error err = COFFER_ERROR_INIT;
     job.output = cli_value(args, "output");
+    const char *kind = NULL;
+    bool array = src && coffer_convert_kind(&kind, src, NULL) == COFFER_OK && strcmp(kind, "npy") == 0;
+    if (array && (!job.name || pycauset_is_tile(job.name)))
+        return pycauset_get_array(args, src);
     if (!job.name)
         return cli_usage(args, "no tensor name given; 'coffer ls %s' lists them", job.path);
     if (tensors_open(&job.set, job.path, src, &err))
@@ -240,9 +217,12 @@ const cli_format_verb cli_tensors_get = {
     .format = TENSORS_KINDS,
     .verb = "get",
     .options = options,
-    .examples = "  coffer get model.mcf lm_head.weight -o head.npy          # numpy.load(\"head.npy\")\n"
-                "  coffer get model.gguf blk.0.attn_q.weight --dequantize --rows 0..16 -o rows.npy\n"
-                "  coffer get folder/ model.norm.weight                     # as text\n"
-                "  coffer get model.mcf config.json                         # a file packed with the model\n",
+    .examples =
+        "  coffer get model.mcf lm_head.weight -o head.npy          # numpy.load(\"head.npy\")\n"
+        "  coffer get model.gguf blk.0.attn_q.weight --dequantize --rows 0..16 -o rows.npy\n"
+        "  coffer get folder/ model.norm.weight                     # as text\n"
+        "  coffer get model.mcf config.json                         # a file packed with the model\n"
+        "  coffer get model.gguf tokenizer.ggml.tokens              # a value of the metadata, in full\n"
+        "  coffer get model.mcf kv.general.license\n",
     .run = run,
 };

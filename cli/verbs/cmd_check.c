@@ -1,13 +1,17 @@
 /* check: the findings of a file. */
 #include "verbs.h"
 
+#include "base/fail.h"
 #include "base/report.h"
 #include "findings.h"
 #include "input_file.h"
 #include "key.h"
 #include "term.h"
 
+#include <fts.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 typedef struct check_run {
     bool json, strict;
@@ -15,6 +19,8 @@ typedef struct check_run {
     coffer_check_opts opts;
     coffer_limits limits;
     uint64_t ended[CLI_FAILED + 1]; /* files by exit status */
+    bool recursive;
+    uint64_t skipped; /* files in folders that are of no known format */
 } check_run;
 
 static bool is_ok(const coffer_report *report)
@@ -124,11 +130,89 @@ static int check_file(check_run *run, const char *path)
     return status;
 }
 
+/* ---- Folders ---- */
+
+/* A file in a folder is skipped when nothing says that it is one of ours: neither its content nor its name.
+ */
+static bool is_foreign(const coffer_file *file, const char *path)
+{
+    const coffer_error *unknown = coffer_file_unknown(file);
+    const char *dot = strrchr(path, '.');
+    if (!unknown || unknown->status != COFFER_E_NOT_RECOGNISED)
+        return false;
+    for (size_t i = 0; dot && i < coffer_format_count(); i++)
+        if (strcasecmp(dot, coffer_format_extension(coffer_format_at(i))) == 0)
+            return false;
+    return true;
+}
+
+static int skip(check_run *run, const char *path)
+{
+    coffer_node *root = NULL;
+    int status = CLI_OK;
+    run->skipped++;
+    if (run->json && coffer_node_new(&root, NULL) == COFFER_OK) {
+        coffer_node_add_text(root, "file", path);
+        coffer_node_add_null(root, "format");
+        coffer_node_add_bool(root, "skipped", true);
+        status = cli_print_json_line(stdout, root);
+    }
+    coffer_node_free(root);
+    return status;
+}
+
+static int check_found(check_run *run, const char *path)
+{
+    coffer_file *file = NULL;
+    bool foreign = coffer_file_open(&file, path, NULL) == COFFER_OK && is_foreign(file, path);
+    coffer_file_close(file);
+    return foreign ? skip(run, path) : check_file(run, path);
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* Every regular file in a folder and those below it. Links are not followed, they could lead out of it. */
+static int check_folder(check_run *run, const char *path)
+{
+    char *const roots[] = { (char *)(uintptr_t)path, NULL };
+    int status = CLI_OK;
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+    for (FTSENT *entry; walk && (entry = fts_read(walk));) {
+        if (entry->fts_info == FTS_F) {
+            status = cli_worse(status, check_found(run, entry->fts_path));
+        } else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS) {
+            coffer_error err = COFFER_ERROR_INIT;
+            coffer__fail_errno(&err, "cannot read the folder", entry->fts_errno);
+            status = cli_worse(status, fail_to_read(run, entry->fts_path, &err, NULL));
+            run->ended[CLI_FAILED]++;
+        } else if (entry->fts_info == FTS_SL || entry->fts_info == FTS_SLNONE ||
+                   entry->fts_info == FTS_DEFAULT) {
+            status = cli_worse(status, skip(run, entry->fts_path));
+        }
+    }
+    if (walk)
+        fts_close(walk);
+    return status;
+}
+
+static int check_operand(check_run *run, const char *path)
+{
+    struct stat st;
+    bool is_folder = run->recursive && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    return is_folder ? check_folder(run, path) : check_file(run, path);
+}
+
 static void print_summary(const check_run *run)
 {
-    term_text ok, bad, unread;
-    printf("%s ok, %s with findings, %s not read\n", term_count(ok, run->ended[CLI_OK]),
+    term_text ok, bad, unread, skipped;
+    printf("%s ok, %s with findings, %s not read", term_count(ok, run->ended[CLI_OK]),
            term_count(bad, run->ended[CLI_FINDINGS]), term_count(unread, run->ended[CLI_FAILED]));
+    if (run->recursive)
+        printf(", %s skipped (of no known format)", term_count(skipped, run->skipped));
+    putchar('\n');
 }
 
 static int run(const cli_args *args)
@@ -136,11 +220,12 @@ static int run(const cli_args *args)
     check_run run = {
         .json = cli_has(args, "json"),
         .strict = cli_has(args, "strict"),
+        .recursive = cli_has(args, "recursive"),
         .original = cli_value(args, "against"),
         .opts = COFFER_CHECK_OPTS_INIT,
-        .limits = COFFER_LIMITS_INIT,
     };
     uint64_t threads, max;
+    coffer_limits_init(&run.limits, sizeof run.limits);
     if (!cli_number(&threads, args, "threads", 0, 1, 1024) ||
         !cli_number(&max, args, "max", run.limits.findings, 1, 1000000))
         return CLI_USAGE;
@@ -159,8 +244,8 @@ static int run(const cli_args *args)
         return status;
     run.opts.key = key.at;
     for (size_t i = 0; i < cli_operand_count(args); i++)
-        status = cli_worse(status, check_file(&run, cli_operand(args, i)));
-    if (cli_operand_count(args) > 1 && !run.json)
+        status = cli_worse(status, check_operand(&run, cli_operand(args, i)));
+    if ((cli_operand_count(args) > 1 || run.recursive) && !run.json)
         print_summary(&run);
     cli_key_wipe(&key);
     return status;
@@ -171,6 +256,7 @@ static const cli_option options[] = {
     { "against", 0, "ORIGINAL", NULL,
       "with --full: compare a quantized model with the model it was made from" },
     { "decode", 0, NULL, NULL, "training sets: also decode every picture and sound" },
+    { "recursive", 'r', NULL, NULL, "check every file in the folders that are given, and below" },
     { "strict", 0, NULL, NULL, "warnings count as findings in the exit status" },
     { "max", 'n', "N", NULL, "number of findings to report for each file", "1000" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
@@ -195,6 +281,7 @@ const cli_verb cli_verb_check = {
         "  coffer check scan.mscan\n"
         "  coffer check --full *.mscan              # every record, several files\n"
         "  coffer check --json scan.mscan | jq .ok\n"
+        "  coffer check -r --full archive/          # every file in a folder that coffer knows\n"
         "  coffer check --full train.mldf           # lists damaged samples\n"
         "  coffer check --decode train.mldf         # names pictures and sounds that cannot be decoded\n"
         "  coffer check --full small.mcf --against model.safetensors\n",

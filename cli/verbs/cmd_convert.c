@@ -105,7 +105,8 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     const char *hint = coffer_identify(&format, src, NULL) == COFFER_OK ? NULL : "";
     bool about_arguments = status == COFFER_E_INVALID_ARGUMENT;
     bool about_key = status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED;
-    if (err.system_error || about_key || (err.subject == COFFER_SUBJECT_OUTPUT && !about_arguments))
+    if (err.system_error || about_key || status == COFFER_E_LIMIT ||
+        (err.subject == COFFER_SUBJECT_OUTPUT && !about_arguments))
         hint = NULL;
     else if (about_arguments && (err.subject == COFFER_SUBJECT_OTHER || names_input(args, out)))
         hint = "name another output file";

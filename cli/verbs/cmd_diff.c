@@ -83,7 +83,7 @@ static int print(const coffer_node *root, const two_files *pair, const cli_args 
         fputs(" and ", stdout);
         term_print_text(stdout, pair->path[1], strlen(pair->path[1]), 0);
         puts(are_equal ? " have the same content" : " differ");
-        if (!are_equal)
+        if (!are_equal || cli_has(args, "header"))
             cli_print_nodes(stdout, coffer_node_next(equal));
     }
     return cli_worse(status, are_equal ? CLI_OK : CLI_FINDINGS);
@@ -118,21 +118,45 @@ static int run_generic(const cli_args *args, const two_files *pair, coffer_diff_
     return status;
 }
 
+static int read_options(coffer_diff_opts *opts, const cli_args *args)
+{
+    uint64_t threads;
+    if (cli_check_output(args))
+        return CLI_USAGE;
+    if (!cli_number(&opts->max_shown, args, "max", 20, 0, 1000000) ||
+        !cli_number(&threads, args, "threads", 0, 1, 1024) ||
+        !cli_real(&opts->tolerance, args, "tolerance", 0.0))
+        return CLI_USAGE;
+    if (opts->tolerance < 0)
+        return cli_usage(args, "--tolerance must not be negative");
+    opts->threads = (uint32_t)threads;
+    opts->header = cli_has(args, "header");
+    opts->align_by = cli_value(args, "align");
+    return CLI_OK;
+}
+
+int cli_diff_nodes(const cli_args *args, const char *group_by)
+{
+    two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
+    coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
+    int status = read_options(&opts, args);
+    opts.group_by = group_by;
+    if (!status)
+        status = open_both(&pair);
+    if (!status)
+        status = run_generic(args, &pair, &opts);
+    coffer_file_close(pair.file[0]);
+    coffer_file_close(pair.file[1]);
+    return status;
+}
+
 static int run(const cli_args *args)
 {
     two_files pair = { .path = { cli_operand(args, 0), cli_operand(args, 1) } };
     coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
-    uint64_t threads;
-    if (cli_check_output(args))
-        return CLI_USAGE;
-    if (!cli_number(&opts.max_shown, args, "max", 20, 0, 1000000) ||
-        !cli_number(&threads, args, "threads", 0, 1, 1024) ||
-        !cli_real(&opts.tolerance, args, "tolerance", 0.0))
-        return CLI_USAGE;
-    if (opts.tolerance < 0)
-        return cli_usage(args, "--tolerance must not be negative");
-    opts.threads = (uint32_t)threads;
-    int status = open_both(&pair);
+    int status = read_options(&opts, args);
+    if (!status)
+        status = open_both(&pair);
     if (!status) {
         const char *kind = coffer_file_kind(pair.file[0]);
         const char *other = coffer_file_kind(pair.file[1]);
@@ -152,6 +176,8 @@ static int run(const cli_args *args)
 static const cli_option options[] = {
     { "tolerance", 0, "X", NULL, "ignore differences of values up to X", "0" },
     { "max", 'n', "N", NULL, "number of single differences to list", "20" },
+    { "align", 0, "FIELD", NULL, "training sets: the field that names a sample", "path, id …, or content" },
+    { "header", 0, NULL, NULL, "also compare the header: layout, offsets, checksums" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "csv", 0, NULL, NULL, "print the differences as comma-separated values with a header line" },
     { "json", 0, NULL, NULL, "one JSON object" },
@@ -163,6 +189,7 @@ const cli_verb cli_verb_diff = {
     .name = "diff",
     .usage = "A B",
     .summary = "compare two files",
+    .pages = true,
     .group = CLI_GROUP_LOOK,
     .description =
         "Compares the content of the files, not their bytes: files with different layouts can have the same "

@@ -28,6 +28,7 @@ const cli_verb cli_verb_help = {
     .name = "help",
     .usage = "[VERB [FORMAT]]",
     .summary = "explain a verb, its options and examples",
+    .pages = true,
     .group = CLI_GROUP_HELP,
     .description = "Without VERB, lists the verbs. With FORMAT, shows only the options for that format.",
     .examples = "  coffer help check\n"

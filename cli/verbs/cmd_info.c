@@ -11,6 +11,7 @@ typedef struct file_info {
     const char *path;
     coffer_file *file;
     coffer_node *root;
+    bool verbose;
     coffer_error err; /* status 0 when all could be read */
 } file_info;
 
@@ -46,7 +47,11 @@ static int print_for_people(const file_info *info)
     else
         putchar('\n'); /* a folder whose model cannot be read */
     /* The first line has file, format and size. */
-    cli_print_nodes(stdout, coffer_node_next(coffer_node_find(info->root, "size")));
+    const coffer_node *first = coffer_node_next(coffer_node_find(info->root, "size"));
+    if (info->verbose)
+        cli_print_nodes(stdout, first);
+    else
+        cli_print_facts(stdout, first);
     coffer_source *src = coffer_file_source(info->file);
     if (src && coffer_source_interrupted_update(src))
         printf("  %shint: 'coffer repair' rolls the update back%s\n", term_on(stdout, TERM_DIM),
@@ -70,7 +75,7 @@ static void describe(file_info *info, const coffer_describe_opts *how)
 
 static int show(const char *path, const coffer_describe_opts *how, bool json)
 {
-    file_info info = { .path = path, .err = COFFER_ERROR_INIT };
+    file_info info = { .path = path, .verbose = how->verbose, .err = COFFER_ERROR_INIT };
     int status = CLI_OK;
     if (coffer_file_open(&info.file, path, &info.err) != COFFER_OK)
         return cli_fail(path, &info.err, cli_open_hint(&info.err));
@@ -106,6 +111,7 @@ static int run(const cli_args *args)
         return CLI_USAGE;
     how.hash = cli_has(args, "hash");
     how.threads = (uint32_t)threads;
+    how.verbose = cli_has(args, "verbose");
     for (size_t i = 0; i < cli_operand_count(args); i++) {
         if (i > 0 && !json)
             putchar('\n');
@@ -118,6 +124,7 @@ static const cli_option options[] = {
     { "generation", 'g', "N", NULL, "describe generation N, for formats with generations: see 'coffer log'" },
     { "hash", 0, NULL, NULL, "add a hash of the content, independent of the layout; reads the whole file" },
     { "threads", 0, "N", NULL, "number of threads for --hash", "one per core" },
+    { "verbose", 'v', NULL, NULL, "add where the parts of the file are, and other internals" },
     { "json", 0, NULL, NULL, "one line of JSON per file" },
     { 0 },
 };
@@ -126,10 +133,13 @@ const cli_verb cli_verb_info = {
     .name = "info",
     .usage = "FILE…",
     .summary = "describe a file",
+    .pages = true,
     .group = CLI_GROUP_LOOK,
-    .description =
-        "Recognizes the format by the file's content and sums up what it holds. Only the head of the file is "
-        "read, however large it is. '-' is standard input.",
+    .description = "Recognizes the format by the file's content and sums up what it holds. Of Coffer's own "
+                   "formats and of "
+                   "models, only the headers are read, however large the file is; profiles and tables of "
+                   "other programs are "
+                   "read whole. '-' is standard input.",
     .examples = "  coffer info scan.mscan\n"
                 "  coffer info --json *.mscan | jq .records   # one line of JSON per file\n"
                 "  coffer info m.pycauset --generation 3      # as it was then\n",

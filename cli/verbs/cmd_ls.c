@@ -1,6 +1,8 @@
 /* ls: the entries of a file. */
 #include "verbs.h"
 
+#include "base/natural.h"
+
 #include "input_file.h"
 #include "term.h"
 
@@ -19,14 +21,6 @@ static int compare_numbers(double a, double b)
     return (a > b) - (a < b);
 }
 
-static int compare_texts(const coffer_node *a, const coffer_node *b)
-{
-    size_t a_len, b_len;
-    const char *a_text = coffer_node_get_text(a, &a_len), *b_text = coffer_node_get_text(b, &b_len);
-    int order = memcmp(a_text, b_text, a_len < b_len ? a_len : b_len);
-    return order ? order : (a_len > b_len) - (a_len < b_len);
-}
-
 /* Sizes begin with the largest, everything else with the smallest; what is not there comes last. */
 static int compare_entries(const coffer_node *a, const coffer_node *b, const void *context)
 {
@@ -37,9 +31,10 @@ static int compare_entries(const coffer_node *a, const coffer_node *b, const voi
     bool reverse = wanted->reverse != (coffer_node_get_unit(left) == COFFER_UNIT_BYTES);
     if (kind == COFFER_NODE_NULL || other == COFFER_NODE_NULL)
         return (kind == COFFER_NODE_NULL) - (other == COFFER_NODE_NULL);
-    int order = kind == COFFER_NODE_TEXT
-                    ? compare_texts(left, right)
-                    : compare_numbers(coffer_node_get_f64(left), coffer_node_get_f64(right));
+    int order =
+        kind == COFFER_NODE_TEXT
+            ? coffer__natural_compare(coffer_node_get_text(left, NULL), coffer_node_get_text(right, NULL))
+            : compare_numbers(coffer_node_get_f64(left), coffer_node_get_f64(right));
     return reverse ? -order : order;
 }
 
@@ -256,6 +251,7 @@ const cli_verb cli_verb_ls = {
     .name = "ls",
     .usage = "FILE… [PATTERN]",
     .summary = "list the entries of a file",
+    .pages = true,
     .group = CLI_GROUP_LOOK,
     .description = "Lists what the files are made of, one entry a line. PATTERN, an argument that is not a "
                    "file, chooses by "

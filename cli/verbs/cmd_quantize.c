@@ -113,6 +113,7 @@ static int parse(quantize_job *job)
     opts->weights = cli_value(args, "weights");
     opts->nan_to_zero = cli_choice(args, "nan", 0) == 1;
     opts->requantize = cli_has(args, "requantize");
+    opts->portable_scales = cli_has(args, "portable-scales");
     opts->dry_run = cli_has(args, "dry-run");
     opts->align = alignments[cli_choice(args, "align", 0)];
     opts->no_dedup = cli_has(args, "no-dedup");
@@ -183,6 +184,24 @@ static void print_for_people(const quantize_job *job, const coffer_node *root)
            coffer_node_get_f64(coffer_node_find(root, "bits_per_weight")));
 }
 
+/* Other programs would read the file differently. */
+static void print_note(const quantize_job *job, const coffer_node *root)
+{
+    uint64_t small = coffer_node_get_u64(coffer_node_find(root, "small_scales"));
+    const char *path = job->opts.dry_run ? job->input : job->output;
+    term_text count;
+    if (!small)
+        return;
+    fflush(stdout);
+    fputs("coffer: ", stderr);
+    term_print_text(stderr, path, strlen(path), 0);
+    fprintf(stderr,
+            ": note: scales below the normal range of float16: %s; mantle reads them as 0, --portable-scales "
+            "avoids "
+            "them\n",
+            term_count(count, small));
+}
+
 static int fail(const quantize_job *job, const coffer_error *err)
 {
     if (job->opts.weights && err->subject == COFFER_SUBJECT_OTHER)
@@ -219,6 +238,8 @@ static int work(quantize_job *job)
         result = cli_print_json(stdout, root);
     else
         print_for_people(job, root);
+    if (status == COFFER_OK && !cli_has(job->args, "json"))
+        print_note(job, root);
     coffer_node_free(root);
     return status || job->opts.dry_run ? result : cli_worse(result, cli_report_damage(job->output));
 }
@@ -257,6 +278,8 @@ static const cli_option options[] = {
     { "include", 0, "GLOB", NULL, "only tensors whose name matches, others are copied; repeatable" },
     { "exclude", 0, "GLOB", NULL, "copy tensors whose name matches; repeatable" },
     { "requantize", 0, NULL, NULL, "also quantize tensors that are already quantized" },
+    { "portable-scales", 0, NULL, NULL,
+      "no scales below the normal range of float16, which mantle reads as 0; see the note" },
     { "nan", 0, "WHAT", "error|zero", "treat NaN and infinities as an error or as 0", "error" },
     { "dry-run", 0, NULL, NULL, "report the result without writing it", NULL, dry_run_old },
     { "align", 0, "SIZE", "64|4K|2M", "alignment of tensors in bytes", "64" },
@@ -270,7 +293,7 @@ static const cli_option options[] = {
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL,
       "one JSON object: file, output, tensors (name, from, type, bits, snr_db, max_error), size, "
-      "bits_per_weight" },
+      "bits_per_weight, small_scales" },
     { 0 },
 };
 

@@ -35,6 +35,8 @@ COFFER_API const coffer_convert_option *coffer_conversion_option_at(const coffer
 COFFER_API_STATUS coffer_convert_kind(const char **out, coffer_source *src, coffer_error *err);
 /* Whether files of a kind ("csv") are text that a terminal can show; false for an unknown kind. */
 COFFER_API bool coffer_convert_is_text(const char *kind);
+/* The title of a kind, "NumPy array"; the name of the kind where there is no title. */
+COFFER_API const char *coffer_convert_title(const char *kind);
 /* The extensions of a kind's files, ".h5" and ".hdf5", the usual one first. NULL past the end. */
 COFFER_API const char *coffer_convert_extension_at(const char *kind, size_t index);
 
@@ -73,6 +75,13 @@ COFFER_API void coffer_convert_opts_init(coffer_convert_opts *opts, uint32_t str
  * conversion does not have, or a value that is not one of its choices. */
 COFFER_API_STATUS coffer_convert(coffer_source *in, const char *out_path, const coffer_convert_opts *opts,
                                  coffer_error *err);
+
+/* Opens the values of an array file of another program (npy, npz, mtx, hdf5, csv) as a matrix: *out is a
+ * source in the format pycauset, over a temporary file without a name, which coffer_pycauset_open and all
+ * calls on sources read. opts : `from`, and settings of the conversion of that kind to pycauset; NULL =
+ * defaults. out  : owned by the caller, coffer_source_close(); untouched on failure. */
+COFFER_API_STATUS coffer_convert_to_matrix(coffer_source **out, coffer_source *in,
+                                           const coffer_convert_opts *opts, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -27,6 +27,10 @@ COFFER_API const coffer_format *coffer_file_format(const coffer_file *file); /* 
 COFFER_API const coffer_tensors *coffer_file_tensors(
     const coffer_file *file); /* of other programs, or NULL */
 
+/* Whether files of a kind, of the library ("mcf") or of another program ("gguf"), support an operation:
+ * describe, check, list, diff and the others of coffer_format_can. */
+COFFER_API bool coffer_file_kind_can(const char *kind, coffer_capability what);
+
 /* As coffer_describe, coffer_check and coffer_list. The structure of a file of another program is checked,
  * and its counts are reported; with `full`, every value is read. */
 COFFER_API_STATUS coffer_file_describe(coffer_node *out, const coffer_file *file,

@@ -95,11 +95,12 @@ typedef struct coffer_describe_opts {
     uint32_t threads;    /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
+    bool verbose; /* add where the parts of the file are, and other internals */
 } coffer_describe_opts;
 
-#define COFFER_DESCRIBE_OPTS_INIT                             \
-    {                                                         \
-        sizeof(coffer_describe_opts), 0, false, 0, NULL, NULL \
+#define COFFER_DESCRIBE_OPTS_INIT                                    \
+    {                                                                \
+        sizeof(coffer_describe_opts), 0, false, 0, NULL, NULL, false \
     }
 
 COFFER_API void coffer_check_opts_init(coffer_check_opts *opts, uint32_t struct_size);
@@ -146,12 +147,15 @@ typedef struct coffer_diff_opts {
     uint32_t threads;   /* 0 = one per core */
     const coffer_limits *limits;
     const coffer_progress *progress;
-    const uint8_t *key; /* 32 bytes: encrypted payloads are compared decrypted; NULL = as stored */
+    const uint8_t *key;   /* 32 bytes: encrypted payloads are compared decrypted; NULL = as stored */
+    bool header;          /* also compare the header: layout, offsets, checksums; not part of "equal" */
+    const char *align_by; /* training sets: the field that names a sample; NULL = found, or by content */
+    const char *group_by; /* scans: sum up differences by "param" (NULL), "layer", "token" or "sequence" */
 } coffer_diff_opts;
 
-#define COFFER_DIFF_OPTS_INIT                                  \
-    {                                                          \
-        sizeof(coffer_diff_opts), 0.0, 20, 0, NULL, NULL, NULL \
+#define COFFER_DIFF_OPTS_INIT                                                     \
+    {                                                                             \
+        sizeof(coffer_diff_opts), 0.0, 20, 0, NULL, NULL, NULL, false, NULL, NULL \
     }
 
 COFFER_API void coffer_diff_opts_init(coffer_diff_opts *opts, uint32_t struct_size);

@@ -179,6 +179,10 @@ COFFER_API void coffer_mldf_close(coffer_mldf *set);
 
 COFFER_API uint64_t coffer_mldf_sample_count(const coffer_mldf *set);
 COFFER_API uint32_t coffer_mldf_flags(const coffer_mldf *set);
+/* Version of the file. A newer minor version than this library knows is read as far as it is understood. */
+COFFER_API uint16_t coffer_mldf_version_major(const coffer_mldf *set);
+COFFER_API uint16_t coffer_mldf_version_minor(const coffer_mldf *set);
+COFFER_API bool coffer_mldf_is_newer(const coffer_mldf *set);
 COFFER_API uint32_t coffer_mldf_page_size(const coffer_mldf *set);
 COFFER_API uint32_t coffer_mldf_descriptor_stride(const coffer_mldf *set); /* 208 or 204 */
 COFFER_API uint32_t coffer_mldf_row_size(const coffer_mldf *set);
@@ -248,6 +252,32 @@ COFFER_API_STATUS coffer_mldf_get_array(coffer_bytes *out, uint64_t dims[COFFER_
 COFFER_API_STATUS coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *set, uint64_t sample,
                                          size_t field, coffer_error *err);
 
+/* The parts of a value of type TEXT_HIERARCHICAL (its texts, without names) or MULTIMODAL. */
+typedef struct coffer_mldf_parts coffer_mldf_parts;
+
+typedef struct coffer_mldf_part {
+    uint32_t struct_size;
+    uint16_t type;    /* coffer_mldf_type, or an unknown number */
+    const char *name; /* UTF-8, not terminated; borrowed from the parts, like the bytes */
+    size_t name_len;
+    const uint8_t *bytes;
+    size_t size;
+} coffer_mldf_part;
+
+#define COFFER_MLDF_PART_INIT                         \
+    {                                                 \
+        sizeof(coffer_mldf_part), 0, NULL, 0, NULL, 0 \
+    }
+
+COFFER_API void coffer_mldf_part_init(coffer_mldf_part *out, uint32_t struct_size);
+/* out : owned by the caller, coffer_mldf_parts_free(). The value is read and checked as a whole. */
+COFFER_API_STATUS coffer_mldf_get_parts(coffer_mldf_parts **out, const coffer_mldf *set, uint64_t sample,
+                                        size_t field, coffer_error *err);
+COFFER_API void coffer_mldf_parts_free(coffer_mldf_parts *parts);
+COFFER_API size_t coffer_mldf_parts_count(const coffer_mldf_parts *parts);
+COFFER_API_STATUS coffer_mldf_parts_at(coffer_mldf_part *out, const coffer_mldf_parts *parts, size_t index,
+                                       coffer_error *err);
+
 typedef struct coffer_mldf_column_opts {
     uint32_t struct_size;
     uint32_t threads; /* 0 = one per core */
@@ -270,8 +300,32 @@ COFFER_API_STATUS coffer_mldf_read_column(void *out, const coffer_mldf *set, siz
 COFFER_API_STATUS coffer_mldf_read_entries(coffer_mldf_entry *out, const coffer_mldf *set, size_t field,
                                            uint64_t first, uint64_t count, coffer_error *err);
 
-/* What a repair could not verify, or lost. The file keeps these marks, and check reports them, until the
- * values are replaced or the samples deleted. */
+/* An entry of the allocation table: a payload, in whatever field it is used. */
+typedef struct coffer_mldf_allocation {
+    uint32_t struct_size;
+    uint64_t offset;
+    uint32_t size;
+    bool has_crc32; /* the table has checksums */
+    uint32_t crc32; /* of the stored bytes */
+} coffer_mldf_allocation;
+
+#define COFFER_MLDF_ALLOCATION_INIT                    \
+    {                                                  \
+        sizeof(coffer_mldf_allocation), 0, 0, false, 0 \
+    }
+
+COFFER_API void coffer_mldf_allocation_init(coffer_mldf_allocation *out, uint32_t struct_size);
+COFFER_API uint64_t coffer_mldf_allocation_count(const coffer_mldf *set);
+/* Entry `index` of the table, which is sorted by offset. COFFER_E_OUT_OF_BOUNDS past the end. */
+COFFER_API_STATUS coffer_mldf_allocation_at(coffer_mldf_allocation *out, const coffer_mldf *set,
+                                            uint64_t index, coffer_error *err);
+/* Reads the stored bytes of the payload that begins at `offset`; the allocation table has their number. They
+ * are compared with their checksum. COFFER_E_DANGLING_REFERENCE when no payload begins there. */
+COFFER_API_STATUS coffer_mldf_read_payload(coffer_bytes *out, const coffer_mldf *set, uint64_t offset,
+                                           coffer_error *err);
+
+/* A repair marks the values that it could not verify, or lost. The file keeps these marks, and check reports
+ * them, until the values are replaced or the samples deleted. */
 typedef enum coffer_mldf_mark_kind {
     COFFER_MLDF_MARK_UNVERIFIED = 1, /* nothing says that the bytes are those that were written */
     COFFER_MLDF_MARK_LOST = 2        /* the value is absent because it was damaged */
@@ -425,7 +479,8 @@ COFFER_API uint64_t coffer_mldf_samples_per_page(const coffer_mldf *set);
  * changes nothing; after a failed write every further call returns that error. */
 typedef struct coffer_mldf_writer coffer_mldf_writer;
 
-/* What a sample was made of: an interrupted pack must not keep it when the file has changed since. */
+/* Identifies the files of a sample: an interrupted pack must not keep a sample whose file has changed since.
+ */
 typedef struct coffer_mldf_origin {
     uint32_t struct_size;
     uint64_t size;    /* bytes of the file, or of all files of the sample */
@@ -580,6 +635,13 @@ COFFER_API_STATUS coffer_mldf_update_replace(const char *path, const uint64_t *s
 COFFER_API_STATUS coffer_mldf_update_delete(const char *path, const uint64_t *samples, size_t count,
                                             const coffer_mldf_update_opts *opts, coffer_error *err);
 
+/* Drops fields, or gives one another name. The file is written again next to the old one, which it replaces
+ * at the end. Encrypted fields require the key when the fields before them are dropped. */
+COFFER_API_STATUS coffer_mldf_update_drop_fields(const char *path, const size_t *fields, size_t count,
+                                                 const coffer_mldf_update_opts *opts, coffer_error *err);
+COFFER_API_STATUS coffer_mldf_update_rename_field(const char *path, size_t field, const char *name,
+                                                  const coffer_mldf_update_opts *opts, coffer_error *err);
+
 typedef struct coffer_mldf_concat_opts {
     uint32_t struct_size;
     const coffer_mldf_writer_opts *write; /* NULL = defaults */
@@ -606,11 +668,12 @@ typedef struct coffer_mldf_extract_opts {
     size_t field_count;
     const coffer_mldf_writer_opts *write; /* NULL = defaults */
     const coffer_progress *progress;
+    const char *const *names; /* of the fields in the new set, one for each; NULL = as they are */
 } coffer_mldf_extract_opts;
 
-#define COFFER_MLDF_EXTRACT_OPTS_INIT                                  \
-    {                                                                  \
-        sizeof(coffer_mldf_extract_opts), NULL, 0, NULL, 0, NULL, NULL \
+#define COFFER_MLDF_EXTRACT_OPTS_INIT                                        \
+    {                                                                        \
+        sizeof(coffer_mldf_extract_opts), NULL, 0, NULL, 0, NULL, NULL, NULL \
     }
 
 COFFER_API void coffer_mldf_extract_opts_init(coffer_mldf_extract_opts *out, uint32_t struct_size);
@@ -661,6 +724,28 @@ COFFER_API void coffer_mldf_find_damaged_opts_init(coffer_mldf_find_damaged_opts
 COFFER_API_STATUS coffer_mldf_find_damaged(uint64_t **samples, uint64_t *count, const coffer_mldf *set,
                                            const coffer_mldf_find_damaged_opts *opts, coffer_error *err);
 
+typedef struct coffer_mldf_select_opts {
+    uint32_t struct_size;
+    const coffer_progress *progress; /* counts samples */
+} coffer_mldf_select_opts;
+
+#define COFFER_MLDF_SELECT_OPTS_INIT          \
+    {                                         \
+        sizeof(coffer_mldf_select_opts), NULL \
+    }
+
+COFFER_API void coffer_mldf_select_opts_init(coffer_mldf_select_opts *out, uint32_t struct_size);
+
+/* Indices of the samples that meet all conditions, ascending. *samples is owned by the caller, coffer_free();
+ * NULL when there are none. A condition compares a number or text field with a value, "label=3",
+ * "score>=0.5", "class!=cat", a text with a shell pattern, "path~train/?*.png", or a property of a picture,
+ * sound or other value: "image.width<64" (size, width, height, channels, seconds, sample_rate). "caption"
+ * alone means that the value is there, "!caption" that it is absent; an absent value meets != and !~ only.
+ * COFFER_E_INVALID_ARGUMENT for a condition that cannot be understood. */
+COFFER_API_STATUS coffer_mldf_select(uint64_t **samples, uint64_t *count, const coffer_mldf *set,
+                                     const char *const *conditions, size_t condition_count,
+                                     const coffer_mldf_select_opts *opts, coffer_error *err);
+
 typedef struct coffer_mldf_train_opts {
     uint32_t struct_size;
     size_t size; /* at most this many bytes, at least 256; 0 = 110 KiB */
@@ -683,11 +768,13 @@ typedef struct coffer_mldf_stats coffer_mldf_stats;
 typedef struct coffer_mldf_stats_opts {
     uint32_t struct_size;
     const coffer_progress *progress; /* counts fields */
+    const uint64_t *samples;         /* only these, ascending; NULL = all */
+    uint64_t sample_count;
 } coffer_mldf_stats_opts;
 
-#define COFFER_MLDF_STATS_OPTS_INIT          \
-    {                                        \
-        sizeof(coffer_mldf_stats_opts), NULL \
+#define COFFER_MLDF_STATS_OPTS_INIT                   \
+    {                                                 \
+        sizeof(coffer_mldf_stats_opts), NULL, NULL, 0 \
     }
 
 COFFER_API void coffer_mldf_stats_opts_init(coffer_mldf_stats_opts *out, uint32_t struct_size);

@@ -400,6 +400,76 @@ COFFER_API_STATUS coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer
 /* Frees the writer without committing. */
 COFFER_API void coffer_mscan_writer_discard(coffer_mscan_writer *writer);
 
+/* ---- Some of a scan, several scans ---- */
+
+/* Parts of a scan that a repair could not verify, as coffer_check lists them. Functions that write a scan
+ * from such a one refuse it. */
+COFFER_API size_t coffer_mscan_damage_count(const coffer_mscan *scan);
+
+typedef struct coffer_mscan_extract_opts {
+    uint32_t struct_size;
+    bool overwrite;          /* replace an existing file; otherwise COFFER_E_EXISTS */
+    const size_t *sequences; /* indices in ascending order; NULL = all */
+    size_t sequence_count;
+    const char *without_params; /* glob: leave out these parameters and their records; NULL = none */
+    const coffer_limits *limits;
+    const coffer_progress *progress;
+} coffer_mscan_extract_opts;
+
+#define COFFER_MSCAN_EXTRACT_OPTS_INIT                                      \
+    {                                                                       \
+        sizeof(coffer_mscan_extract_opts), false, NULL, 0, NULL, NULL, NULL \
+    }
+COFFER_API void coffer_mscan_extract_opts_init(coffer_mscan_extract_opts *opts, uint32_t struct_size);
+
+/* Writes some sequences of a scan to a new one, with their ids and all metadata. */
+COFFER_API_STATUS coffer_mscan_extract(const char *out_path, const coffer_mscan *scan,
+                                       const coffer_mscan_extract_opts *opts, coffer_error *err);
+/* The sequences of several scans, one after the other. Parameters are matched by name. The metadata is that
+ * of the first; a sequence whose id is not larger than those before it gets the next one. All must be
+ * quantized in the same way (COFFER_E_INCONSISTENT). Only overwrite, limits and progress of opts are used. */
+COFFER_API_STATUS coffer_mscan_concat(const char *out_path, const coffer_mscan *const *scans, size_t count,
+                                      const coffer_mscan_extract_opts *opts, coffer_error *err);
+/* Leaves only what opts select in the file: rewrites it next to the old one and replaces that, under the
+ * write lock. */
+COFFER_API_STATUS coffer_mscan_update_keep(const char *path, const coffer_mscan_extract_opts *opts,
+                                           coffer_error *err);
+
+/* ---- Change metadata ---- */
+
+/* Holds the write lock from open to close. Changes are collected and written in one commit, under the
+ * rollback journal: a crash leaves the old or the new state. Records are not touched. */
+typedef struct coffer_mscan_editor coffer_mscan_editor;
+
+typedef struct coffer_mscan_editor_opts {
+    uint32_t struct_size;
+    const coffer_limits *limits;
+} coffer_mscan_editor_opts;
+
+#define COFFER_MSCAN_EDITOR_OPTS_INIT          \
+    {                                          \
+        sizeof(coffer_mscan_editor_opts), NULL \
+    }
+COFFER_API void coffer_mscan_editor_opts_init(coffer_mscan_editor_opts *opts, uint32_t struct_size);
+
+COFFER_API_STATUS coffer_mscan_editor_open(coffer_mscan_editor **out, const char *path,
+                                           const coffer_mscan_editor_opts *opts, coffer_error *err);
+/* Sets a value of the metadata. key : a path with dots, such as "model_name", "quantization",
+ * "id_to_param_name_map.7" (or "params.7") or "sequences.0.source", which counts from 0. A last part that
+ * does not exist is added. json : the value. What follows from the records is refused: numbers of tokens, ids
+ * of sequences, checksums. */
+COFFER_API_STATUS coffer_mscan_editor_set(coffer_mscan_editor *editor, const char *key, const char *json,
+                                          coffer_error *err);
+/* The same for text. */
+COFFER_API_STATUS coffer_mscan_editor_set_text(coffer_mscan_editor *editor, const char *key, const char *text,
+                                               coffer_error *err);
+/* Removes a value; COFFER_E_NOT_FOUND. "damage" forgets the marks of a repair. */
+COFFER_API_STATUS coffer_mscan_editor_remove(coffer_mscan_editor *editor, const char *key, coffer_error *err);
+/* The metadata with all changes so far. Borrowed until the next call. */
+COFFER_API const char *coffer_mscan_editor_metadata(const coffer_mscan_editor *editor, size_t *len);
+COFFER_API_STATUS coffer_mscan_editor_commit(coffer_mscan_editor *editor, coffer_error *err);
+COFFER_API void coffer_mscan_editor_close(coffer_mscan_editor *editor);
+
 COFFER_END_DECLS
 
 #endif

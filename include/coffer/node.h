@@ -80,6 +80,8 @@ COFFER_API const coffer_node *coffer_node_first(const coffer_node *node); /* fir
 COFFER_API const coffer_node *coffer_node_next(const coffer_node *node);  /* next sibling or NULL */
 COFFER_API size_t coffer_node_count(const coffer_node *node);
 /* The first child of that name, or NULL. O(children). */
+/* True for an internal of the file: `coffer info` shows it only with -v. JSON has it always. */
+COFFER_API bool coffer_node_is_detail(const coffer_node *node);
 COFFER_API const coffer_node *coffer_node_find(const coffer_node *map, const char *name);
 
 COFFER_END_DECLS

@@ -56,22 +56,25 @@ typedef struct coffer_mcf_quantize_opts {
     const coffer_limits *limits;
     const coffer_progress *progress;
     bool allow_damaged; /* as in coffer_mcf_pack_opts */
+    /* q* and k*: no scales below the normal range of float16, which the first program reads as 0; costs
+     * accuracy where all weights of a block are tiny. */
+    bool portable_scales;
 } coffer_mcf_quantize_opts;
 
 #define COFFER_MCF_QUANTIZE_OPTS_INIT                                                                      \
     {                                                                                                      \
         sizeof(coffer_mcf_quantize_opts), NULL, 0, NULL, NULL, 0, 0, COFFER_QUANT_FIT, false, false, NULL, \
-            0.0, false, 0.0, false, 0, false, false, false, NULL, 0, NULL, NULL, false                     \
+            0.0, false, 0.0, false, 0, false, false, false, NULL, 0, NULL, NULL, false, false              \
     }
 
 COFFER_API void coffer_mcf_quantize_opts_init(coffer_mcf_quantize_opts *out, uint32_t struct_size);
 
 /* Quantizes a file or folder into an MCF file.
  * out      : may be NULL; gets "tensors" (name, from, type, bits, and for quantized ones snr_db, max_error),
- *            "weights", "size" and "bits_per_weight".
- * out_path : ignored in a dry run.     opts : NULL for defaults, which copy everything.
- * Keeps a few rows per thread in memory. The same input and options give the same bytes. A number that is not
- * finite is COFFER_E_BAD_VALUE, a target that cannot be reached COFFER_E_INVALID_ARGUMENT. */
+ *            "weights", "size", "bits_per_weight" and "small_scales", the number of scales that
+ * portable_scales would avoid. out_path : ignored in a dry run.     opts : NULL for defaults, which copy
+ * everything. Keeps a few rows per thread in memory. The same input and options give the same bytes. A number
+ * that is not finite is COFFER_E_BAD_VALUE, a target that cannot be reached COFFER_E_INVALID_ARGUMENT. */
 COFFER_API_STATUS coffer_mcf_quantize(coffer_node *out, const char *out_path, const char *in_path,
                                       const coffer_mcf_quantize_opts *opts, coffer_error *err);
 

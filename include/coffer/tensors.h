@@ -72,6 +72,11 @@ COFFER_API const char *coffer_tensor_dtype_name(const coffer_tensor *tensor);
 COFFER_API_STATUS coffer_tensors_describe(coffer_node *out, const coffer_tensors *set, coffer_error *err);
 /* Adds the metadata of the file to `out`, a map: safetensors __metadata__, GGUF keys, ModelInfo. */
 COFFER_API_STATUS coffer_tensors_metadata(coffer_node *out, const coffer_tensors *set, coffer_error *err);
+/* Adds one value of the metadata to `out`, a map, under its name and in full; coffer_tensors_metadata
+ * shortens long arrays. name : a key of the file, also inside of nested maps ("rope.factor"); keys of an MCF
+ * file may begin with "kv.". COFFER_E_NOT_FOUND when the file does not have it. */
+COFFER_API_STATUS coffer_tensors_metadata_value(coffer_node *out, const coffer_tensors *set, const char *name,
+                                                coffer_error *err);
 /* Adds the list "entries" to `out`: name, dtype, shape, offset and size of each tensor, and its file when
  * there are several. opts : NULL for defaults. */
 COFFER_API_STATUS coffer_tensors_list(coffer_node *out, const coffer_tensors *set,

@@ -110,6 +110,8 @@ def _of_system(code: str, system_error: int, text: str, path: Optional[str]) -> 
     if code == "exists":
         return FileExistsError(_errno.EEXIST, text, path)
     if code == "not-found" and system_error == 0:
+        if path is not None and _os.path.isdir(path):
+            return FileNotFoundError(_errno.ENOENT, text, path)
         return KeyError(text)
     if code == "invalid-argument" and system_error == 0:
         return ValueError(text)

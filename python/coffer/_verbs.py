@@ -72,15 +72,16 @@ def ls(path: Path, what: Optional[str] = None, *, glob: Optional[str] = None) ->
     return list(_core.entries(os.fspath(path), what, glob)["entries"])
 
 
-def check(path: Path, *, full: bool = False, threads: int = 0, key: Optional[bytes] = None,
+def check(path: Path, *, full: bool = False, decode: bool = False, threads: int = 0, key: Optional[bytes] = None,
           progress: Progress = None) -> Report:
-    """Checks a file. full : read the payloads too and compare their checksums.
+    """Checks a file. full : read the payloads too and compare their checksums. decode : also decode the pictures and
+    sounds of a training set.
 
     >>> coffer.check("model.mcf", full=True).ok
     True
     """
     with callback(progress, "check") as step:
-        kind, raw = _core.check(os.fspath(path), full, threads, key, step)
+        kind, raw = _core.check(os.fspath(path), full, decode, threads, key, step)
     return _report(path, kind, raw)
 
 
@@ -118,12 +119,14 @@ def _setting(value: Any) -> str:
 
 
 def convert(path: Path, out: Path, *, from_: Optional[str] = None, to: Optional[str] = None, overwrite: bool = False,
-            progress: Progress = None, **settings: Any) -> None:
+            progress: Progress = None, **settings: Any) -> Report:
     """Converts a file; the kinds follow from its content and from the name of `out`. Settings are the options of the
-    command with underscores: convert("x.mldf", "x.npz", field="label")."""
+    command with underscores: convert("x.mldf", "x.npz", field="label"). The report lists everything that the output
+    does not keep as it was."""
     given = {name.replace("_", "-"): _setting(value) for name, value in settings.items()}
     with callback(progress, "convert") as step:
-        _core.convert(_core.Source(os.fspath(path)), os.fspath(out), from_, to, given, overwrite, step)
+        raw = _core.convert(_core.Source(os.fspath(path)), os.fspath(out), from_, to, given, overwrite, step)
+    return _report(out, to, raw)
 
 
 def conversions() -> "list[tuple[str, str]]":

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Path = Union[str, "os.PathLike[str]"]
 
-__all__ = ["Model", "QuantTensor", "load_file", "save_file", "safe_open", "pack", "quantize"]
+__all__ = ["Model", "QuantTensor", "load_file", "save_file", "safe_open", "pack", "unpack", "quantize"]
 
 _METHODS = {"fit": 0, "absmax": 1, "exact": 2}
 _ACCESS = {"auto": 0, "mmap": 1, "read": 2, "direct": 3}
@@ -90,11 +90,15 @@ class QuantTensor:
 class Model(Mapping):  # type: ignore[type-arg]
     """A mapping of names to tensors: read-only arrays over the file for plain types, QuantTensor for quantized ones.
 
-    Arrays keep the file's memory alive: closing the model is safe at any time.
+    Arrays keep the file's memory alive: closing the model is safe at any time. verify : compare each tensor of an .mcf
+    file with its checksums when it is first asked for; damage raises ChecksumError.
     """
 
-    def __init__(self, path: Any, *, access: str = "auto") -> None:
-        self._options = {"access": access} if access != "auto" else {}
+    def __init__(self, path: Any, *, access: str = "auto", verify: bool = True) -> None:
+        self._options: "Dict[str, Any]" = {"access": access} if access != "auto" else {}
+        if not verify:
+            self._options["verify"] = False
+        self._verified: "set[int]" = set()
         self._source = path if isinstance(path, _core.Source) else None
         given = self._source if self._source is not None else os.fspath(path)
         self._tensors = _core.Tensors(given, _ACCESS[access])
@@ -107,18 +111,24 @@ class Model(Mapping):  # type: ignore[type-arg]
         return self._at(self._tensors.find(name))
 
     def _at(self, index: int) -> "Union[Array, QuantTensor]":
-        _, dtype, shape, size, _, _, _ = self._tensors.info(index)
+        name, dtype, shape, size, _, _, _ = self._tensors.info(index)
         kind = _arrays.dtype_of(dtype)
         if kind is None:
             return QuantTensor(self, index, dtype, shape, size)
         view = self._tensors.view(index)
         if view is not None:
+            self._verify(index, name)
             return _arrays.over(view, kind, shape)
         out = _arrays.output(None, shape, kind)
         if size:
             self._tensors.read(index, out.view("u1").reshape(-1) if out.ndim else out.reshape(1).view("u1"), 0)
         out.flags.writeable = False
         return out
+
+    def _verify(self, index: int, name: str) -> None:
+        if index not in self._verified and self._options.get("verify", True) and self.kind == "mcf":
+            self._mcf().verify(name)
+            self._verified.add(index)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors.names())
@@ -184,6 +194,21 @@ class Model(Mapping):  # type: ignore[type-arg]
             if name in (found, f"0x{number:08x}"):
                 return mcf.read_section(number)
         raise KeyError(name)
+
+    @property
+    def files(self) -> "Dict[str, int]":
+        """The other files of the model's folder by name, with their bytes."""
+        return dict(self._mcf().files())
+
+    def file(self, name: str) -> bytes:
+        """The bytes of one of them."""
+        return self._mcf().read_file(name)
+
+    def unpack(self, folder: Path, *, overwrite: bool = False, progress: Progress = None) -> "Dict[str, Any]":
+        """Restores the folder that was packed."""
+        if self._path is None:
+            raise ValueError("a model in memory cannot be unpacked")
+        return unpack(self._path, folder, overwrite=overwrite, progress=progress)
 
     @property
     def config(self) -> Any:
@@ -349,12 +374,21 @@ class safe_open:
 
 def pack(inputs: "Union[Path, Sequence[Path]]", out: Path, *, cast: Optional[str] = None,
          model_name: Optional[str] = None, align: int = 0, overwrite: bool = False, threads: int = 0,
-         progress: Progress = None) -> None:
-    """Packs a Hugging Face folder, or other model files, into one .mcf file."""
+         progress: Progress = None) -> "Dict[str, Any]":
+    """Packs a Hugging Face folder, or other model files, into one .mcf file. The result has "files" (found, packed, left
+    out) and "notes", what was converted."""
     given = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     with callback(progress, "pack") as step:
-        _core.pack_model([os.fspath(item) for item in given], os.fspath(out), cast, model_name, align, overwrite,
-                         threads, step)
+        notes, report = _core.pack_model([os.fspath(item) for item in given], os.fspath(out), cast, model_name, align,
+                                         overwrite, threads, step)
+    return {**report, "notes": [text for _, _, _, text in notes[0]]}
+
+
+def unpack(path: Path, folder: Path, *, overwrite: bool = False, progress: Progress = None) -> "Dict[str, Any]":
+    """Restores the folder that was packed into an .mcf file. The result lists the files, and those that are not byte
+    for byte as they were."""
+    with callback(progress, "unpack") as step:
+        return _core.unpack_model(os.fspath(path), os.fspath(folder), overwrite, step)
 
 
 def quantize(path: Path, out: Path, type: "Union[str, Mapping[str, str], None]" = "k4", *, method: str = "fit",

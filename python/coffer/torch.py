@@ -20,7 +20,8 @@ from . import mscan as _mscan
 
 Path = Union[str, "os.PathLike[str]"]
 
-__all__ = ["from_numpy", "to_stored", "load_file", "save_file", "load_state_dict", "Dataset", "BatchSampler", "scan"]
+__all__ = ["from_numpy", "to_stored", "load_file", "save_file", "load_state_dict", "QuantLinear", "quantize", "Dataset",
+           "BatchSampler", "IterableDataset", "scan"]
 
 # ---- Tensors ----
 
@@ -85,6 +86,86 @@ def load_state_dict(module: torch.nn.Module, path: Path, *, strict: bool = True)
     """Copies the weights of a file into a module; quantized ones are decoded. The result lists missing and unexpected
     keys, as module.load_state_dict does."""
     return module.load_state_dict(load_file(path), strict=strict)
+
+
+# ---- Quantized layers ----
+
+_AT_ONCE = 32  # columns of one product
+_pool: "Tuple[int, Optional[_core.QuantWorkers]]" = (-1, None)
+
+
+def _workers() -> "_core.QuantWorkers":
+    """The threads of this process; a child of a fork starts its own."""
+    global _pool
+    if _pool[0] != os.getpid() or _pool[1] is None:
+        _pool = (os.getpid(), _core.QuantWorkers(torch.get_num_threads()))
+    assert _pool[1] is not None
+    return _pool[1]
+
+
+class QuantLinear(torch.nn.Module):
+    """A linear layer that multiplies quantized weights directly, on the CPU and in float32. For inference: it has no
+    gradient.
+
+    >>> layer = QuantLinear.from_linear(torch.nn.Linear(512, 256), "k4")
+    >>> layer(torch.ones(3, 512)).shape
+    torch.Size([3, 256])
+    """
+
+    payload: torch.Tensor
+    bias: Optional[torch.Tensor]
+
+    def __init__(self, quant_type: str, out_features: int, in_features: int, payload: torch.Tensor,
+                 bias: Optional[torch.Tensor] = None) -> None:
+        super().__init__()
+        needed = _core.quant_size(quant_type, out_features, in_features)
+        if payload.dtype != torch.uint8 or payload.numel() != needed:
+            raise ValueError(f"{quant_type} of {out_features} x {in_features} takes {needed} bytes of uint8")
+        self.quant_type, self.out_features, self.in_features = quant_type, out_features, in_features
+        self.register_buffer("payload", payload.contiguous())
+        self.register_buffer("bias", None if bias is None else bias.detach().float())
+
+    @classmethod
+    def from_linear(cls, linear: torch.nn.Linear, quant_type: str = "k4", *, method: str = "fit") -> "QuantLinear":
+        """Quantizes the weights of a layer. method : fit, absmax or exact."""
+        rows, cols = linear.weight.shape
+        weights = linear.weight.detach().cpu().float().contiguous()
+        payload = torch.empty(_core.quant_size(quant_type, rows, cols), dtype=torch.uint8)
+        _core.quant_encode(quant_type, rows, cols, weights.numpy(), payload.numpy(), _mcf._METHODS[method])
+        return cls(quant_type, rows, cols, payload, linear.bias)
+
+    @classmethod
+    def from_tensor(cls, tensor: "_mcf.QuantTensor", bias: Optional[torch.Tensor] = None) -> "QuantLinear":
+        """A layer over a quantized tensor of a file, without decoding it."""
+        rows, cols = tensor.shape
+        return cls(tensor.quant_type, rows, cols, torch.from_numpy(tensor.raw.copy()), bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        flat = x.detach().reshape(-1, self.in_features).float().contiguous()
+        result = torch.empty(flat.shape[0], self.out_features)
+        payload = self.payload.numpy()
+        for begin in range(0, flat.shape[0], _AT_ONCE):
+            part = flat[begin:begin + _AT_ONCE]
+            out = torch.empty(self.out_features, part.shape[0])
+            _core.quant_matmul(_workers(), self.quant_type, self.out_features, self.in_features, payload, part.numpy(),
+                               out.numpy(), part.shape[0])
+            result[begin:begin + _AT_ONCE] = out.t()
+        if self.bias is not None:
+            result += self.bias
+        return result.reshape(*x.shape[:-1], self.out_features).to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"{self.quant_type}, in_features={self.in_features}, out_features={self.out_features}"
+
+
+def quantize(model: torch.nn.Module, quant_type: str = "k4", *, layers: "Sequence[str]" = ("*",),
+             method: str = "fit") -> torch.nn.Module:
+    """Replaces the Linear layers of a model, in place, by QuantLinear. layers : patterns of names."""
+    for name, linear in _matching(model, layers):
+        parent, _, child = name.rpartition(".")
+        owner = model.get_submodule(parent)
+        setattr(owner, child, QuantLinear.from_linear(linear, quant_type, method=method))
+    return model
 
 
 # ---- Data sets ----
@@ -187,6 +268,60 @@ class BatchSampler(torch.utils.data.Sampler):
         self.epoch, self._consumed = state["epoch"], state["consumed"]
 
 
+class IterableDataset(torch.utils.data.IterableDataset):
+    """Batches of an mldf file in a shuffled order, for DataLoader(dataset, batch_size=None): the same sequence for any
+    number of workers, because worker w of W yields the batches w, w + W, w + 2W …
+
+    Each iteration is an epoch. state_dict() and load_state_dict() continue within one; torchdata's StatefulDataLoader
+    calls them in its workers.
+    """
+
+    def __init__(self, path: Path, batch_size: int, *, fields: "Optional[Sequence[str]]" = None,
+                 transform: "Optional[Callable[[Dict[str, Any]], Any]]" = None,
+                 collate: "Optional[Callable[[List[Any]], Any]]" = None, shuffle: bool = True, seed: int = 0,
+                 window_pages: int = 0, rank: Optional[int] = None, world: Optional[int] = None,
+                 drop_last: bool = False, **options: Any) -> None:
+        self.data = Dataset(path, fields=fields, transform=transform, **options)
+        self._collate = collate or torch.utils.data.default_collate
+        self._sampler: "Dict[str, Any]" = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed,
+                                           "window_pages": window_pages, "drop_last": drop_last}
+        self._rank, self._world = _rank_and_world(rank, world)
+        self.epoch = 0
+        self._next = 0  # the next batch of this process
+
+    def set_epoch(self, epoch: int) -> None:
+        """Starts another epoch from its beginning."""
+        self.epoch, self._next = epoch, 0
+
+    def _batches(self) -> BatchSampler:
+        sampler = BatchSampler(self.data, rank=self._rank, world=self._world, **self._sampler)
+        sampler.set_epoch(self.epoch)
+        return sampler
+
+    def __len__(self) -> int:
+        return len(self._batches())
+
+    def __iter__(self) -> "Iterator[Any]":
+        worker = torch.utils.data.get_worker_info()
+        number, count = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        first = self._next
+        for batch, samples in enumerate(self._batches()):
+            if batch % count == number and batch >= first:
+                self._next = batch + 1
+                yield self._collate(self.data.__getitems__(samples))
+        self.epoch, self._next = self.epoch + 1, 0
+
+    def state_dict(self) -> "Dict[str, Any]":
+        return {"version": 1, "epoch": self.epoch, "next": self._next, **self._sampler}
+
+    def load_state_dict(self, state: "Mapping[str, Any]") -> None:
+        """Continues where another one stopped. Raises ValueError when the order differs."""
+        for key, value in self._sampler.items():
+            if state[key] != value:
+                raise ValueError(f"{key} is {value!r}, but {state[key]!r} in the saved state")
+        self.epoch, self._next = state["epoch"], state["next"]
+
+
 def _rank_and_world(rank: Optional[int], world: Optional[int]) -> "Tuple[int, int]":
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     if world is None:
@@ -241,7 +376,7 @@ class _Recorder:
         return forward
 
 
-def _matching(model: torch.nn.Module, patterns: "Sequence[str]") -> "List[Tuple[str, torch.nn.Module]]":
+def _matching(model: torch.nn.Module, patterns: "Sequence[str]") -> "List[Tuple[str, torch.nn.Linear]]":
     found = [(name, module) for name, module in model.named_modules()
              if isinstance(module, torch.nn.Linear) and any(fnmatch.fnmatch(name, p) for p in patterns)]
     if not found:

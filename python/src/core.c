@@ -10,6 +10,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->source_type);
     Py_VISIT(state->view_type);
     Py_VISIT(state->mldf_type);
+    Py_VISIT(state->workers_type);
     return 0;
 }
 
@@ -20,6 +21,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->source_type);
     Py_CLEAR(state->view_type);
     Py_CLEAR(state->mldf_type);
+    Py_CLEAR(state->workers_type);
     return 0;
 }
 
@@ -90,8 +92,9 @@ static int execute(PyObject *module)
     if (!state->make_error || PyModule_AddStringConstant(module, "version", coffer_version()) != 0)
         return -1;
     if (core_add_source(module) || core_add_verbs(module) || core_add_tensors(module) ||
-        core_add_mcf_writer(module) || core_add_mldf(module) || core_add_mldf_writer(module) ||
-        core_add_mscan(module) || core_add_mlyze(module) || core_add_pycauset(module))
+        core_add_mcf_writer(module) || core_add_quant(module) || core_add_mldf(module) ||
+        core_add_mldf_writer(module) || core_add_mscan(module) || core_add_mlyze(module) ||
+        core_add_pycauset(module))
         return -1;
     return 0;
 }

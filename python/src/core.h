@@ -14,7 +14,7 @@
 
 typedef struct core_state {
     PyObject *make_error; /* coffer._errors.make */
-    PyTypeObject *source_type, *view_type, *mldf_type;
+    PyTypeObject *source_type, *view_type, *mldf_type, *workers_type;
 } core_state;
 
 core_state *core_state_of(PyObject *object); /* an instance of one of our types */
@@ -30,6 +30,7 @@ int core_add_source(PyObject *module);
 int core_add_verbs(PyObject *module);
 int core_add_tensors(PyObject *module);
 int core_add_mcf_writer(PyObject *module);
+int core_add_quant(PyObject *module);
 int core_add_mldf(PyObject *module);
 int core_add_mldf_writer(PyObject *module);
 int core_add_mscan(PyObject *module);

@@ -71,6 +71,7 @@ static int mldf_init(PyObject *object, PyObject *args, PyObject *kwargs)
     opts.key = (const uint8_t *)key;
     opts.verify = verify;
     Py_BEGIN_ALLOW_THREADS
+    coffer_source_view(source->source, 0, 1); /* maps a file: reading a number needs no system call then */
     status = coffer_mldf_open(&self->set, source->source, &opts, &err);
     Py_END_ALLOW_THREADS
     if (status) {

@@ -431,6 +431,69 @@ static PyObject *mcf_read_section(PyObject *object, PyObject *number)
     return result;
 }
 
+/* Compares the payload of a tensor with its checksums, where the file has them. Raises ChecksumError. */
+static PyObject *mcf_verify(PyObject *object, PyObject *name)
+{
+    mcf_object *self = (mcf_object *)object;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    Py_ssize_t len = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &len);
+    if (!text)
+        return NULL;
+    size_t tensor = coffer_mcf_find_tensor(self->model, text, (size_t)len);
+    if (tensor == COFFER_INDEX_NONE) {
+        PyErr_SetObject(PyExc_KeyError, name);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mcf_verify(self->model, tensor, 0, coffer_mcf_tensor_at(self->model, tensor)->size, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return core_raise(core_state_of(object), &err, ((core_source *)self->source)->path);
+    Py_RETURN_NONE;
+}
+
+/* [(name, bytes)] of the other files of the model's folder. */
+static PyObject *mcf_files(PyObject *object, PyObject *unused)
+{
+    mcf_object *self = (mcf_object *)object;
+    coffer_error err = COFFER_ERROR_INIT;
+    const coffer_mcf_file *files = NULL;
+    size_t count = 0;
+    (void)unused;
+    if (coffer_mcf_get_files(&files, &count, self->model, &err))
+        return core_raise(core_state_of(object), &err, ((core_source *)self->source)->path);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *item = Py_BuildValue("(sK)", files[i].name, (unsigned long long)files[i].size);
+        if (!item || PyList_Append(list, item) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *mcf_read_file(PyObject *object, PyObject *name)
+{
+    mcf_object *self = (mcf_object *)object;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    if (!text)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_mcf_read_file(&bytes, &len, self->model, text, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return core_raise(core_state_of(object), &err, ((core_source *)self->source)->path);
+    PyObject *result = PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)len);
+    coffer_free(bytes);
+    return result;
+}
+
 /* (activations, min_clip, max_clip, snr_db or None, max_error or None) of a tensor by name, or None. */
 static PyObject *mcf_quant(PyObject *object, PyObject *name)
 {
@@ -453,6 +516,9 @@ static PyObject *mcf_quant(PyObject *object, PyObject *name)
 static PyMethodDef mcf_methods[] = {
     { "sections", mcf_sections, METH_NOARGS, NULL },
     { "read_section", mcf_read_section, METH_O, NULL },
+    { "verify", mcf_verify, METH_O, NULL },
+    { "files", mcf_files, METH_NOARGS, NULL },
+    { "read_file", mcf_read_file, METH_O, NULL },
     { "quant", mcf_quant, METH_O, NULL },
     { NULL, NULL, 0, NULL },
 };

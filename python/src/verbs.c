@@ -138,8 +138,8 @@ static PyObject *check(PyObject *module, PyObject *args)
     coffer_status status;
     core_progress progress;
     PyObject *path, *callable, *key;
-    int full;
-    if (!PyArg_ParseTuple(args, "OpIOO", &path, &full, &opts.threads, &key, &callable) ||
+    int full, decode;
+    if (!PyArg_ParseTuple(args, "OppIOO", &path, &full, &decode, &opts.threads, &key, &callable) ||
         !take_key(&opts.key, key))
         return NULL;
     coffer_file *file = open_file(state, path);
@@ -149,6 +149,7 @@ static PyObject *check(PyObject *module, PyObject *args)
         return NULL;
     }
     opts.full = full;
+    opts.decode = decode;
     opts.progress = core_progress_init(&progress, callable);
     const char *kind = coffer_file_kind(file);
     Py_BEGIN_ALLOW_THREADS
@@ -260,7 +261,8 @@ static coffer_setting *take_settings(size_t *count, PyObject *settings)
     return list;
 }
 
-/* convert(source, out, from or None, to or None, settings, overwrite, progress) */
+/* convert(source, out, from or None, to or None, settings, overwrite, progress): a report of what the output
+ * does not keep as it was. */
 static PyObject *convert(PyObject *module, PyObject *args)
 {
     core_state *state = core_state_of_module(module);
@@ -282,15 +284,19 @@ static PyObject *convert(PyObject *module, PyObject *args)
     }
     opts.settings = list;
     opts.overwrite = overwrite;
+    opts.notes = new_report();
     opts.progress = core_progress_init(&progress, callable);
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_convert(source->source, PyBytes_AsString(path), &opts, &err);
-    Py_END_ALLOW_THREADS
+    PyObject *result = NULL;
+    if (opts.notes) {
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_convert(source->source, PyBytes_AsString(path), &opts, &err);
+        Py_END_ALLOW_THREADS
+        PyObject *shown = err.subject == COFFER_SUBJECT_OUTPUT ? out : source->path;
+        result = report_result(state, status, &err, opts.notes, shown);
+    }
     PyMem_Free(list);
     Py_DECREF(path);
-    if (status)
-        return core_raise(state, &err, err.subject == COFFER_SUBJECT_OUTPUT ? out : source->path);
-    Py_RETURN_NONE;
+    return result;
 }
 
 /* [(from, to, [(option, value, help)])] */
@@ -377,7 +383,8 @@ static const char **take_paths(PyObject **keep, PyObject *paths)
     return NULL;
 }
 
-/* pack_model(inputs, out, cast or None, model name or None, align, overwrite, threads, progress) */
+/* pack_model(inputs, out, cast or None, model name or None, align, overwrite, threads, progress): (report of
+ * what was converted, {"files": …}) */
 static PyObject *pack_model(PyObject *module, PyObject *args)
 {
     core_state *state = core_state_of_module(module);
@@ -393,22 +400,56 @@ static PyObject *pack_model(PyObject *module, PyObject *args)
         return NULL;
     if (cast && (opts.cast = core_dtype(cast)) == COFFER_DTYPE_NONE)
         return NULL;
-    PyObject *path = core_path(out);
+    PyObject *path = core_path(out), *notes = NULL, *files = NULL;
     const char **list = path ? take_paths(&keep, inputs) : NULL;
-    if (list) {
+    opts.notes = list ? new_report() : NULL;
+    opts.report = opts.notes ? core_node_new() : NULL;
+    if (opts.report) {
         opts.overwrite = overwrite;
         opts.progress = core_progress_init(&progress, callable);
         size_t count = (size_t)PyList_Size(keep);
         Py_BEGIN_ALLOW_THREADS
         status = coffer_mcf_pack(PyBytes_AsString(path), list, count, &opts, &err);
         Py_END_ALLOW_THREADS
-        if (status)
-            core_raise(state, &err, err.subject == COFFER_SUBJECT_OUTPUT ? out : NULL);
+        notes =
+            report_result(state, status, &err, opts.notes, err.subject == COFFER_SUBJECT_OUTPUT ? out : NULL);
+        files = notes ? core_from_node(opts.report) : NULL;
+        coffer_node_free(opts.report);
     }
     PyMem_Free(list);
     Py_XDECREF(keep);
     Py_XDECREF(path);
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    if (files)
+        return Py_BuildValue("(NN)", notes, files);
+    Py_XDECREF(notes);
+    return NULL;
+}
+
+/* unpack_model(path, folder, overwrite, progress): {"files": …} */
+static PyObject *unpack_model(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_mcf_unpack_opts opts = COFFER_MCF_UNPACK_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *in, *out, *callable, *result = NULL;
+    int overwrite;
+    if (!PyArg_ParseTuple(args, "OOpO", &in, &out, &overwrite, &callable))
+        return NULL;
+    PyObject *path = core_path(in), *folder = path ? core_path(out) : NULL;
+    coffer_node *node = folder ? core_node_new() : NULL;
+    if (node) {
+        opts.overwrite = overwrite;
+        opts.progress = core_progress_init(&progress, callable);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_mcf_unpack(node, PyBytes_AsString(folder), PyBytes_AsString(path), &opts, &err);
+        Py_END_ALLOW_THREADS
+        result = node_result(state, status, &err, node, err.subject == COFFER_SUBJECT_OUTPUT ? out : in);
+    }
+    Py_XDECREF(path);
+    Py_XDECREF(folder);
+    return result;
 }
 
 /* quantize(in, out, [(glob or None, type)], method, target_bpw, requantize, overwrite, dry_run, threads,
@@ -476,6 +517,7 @@ static PyMethodDef functions[] = {
     { "conversions", conversions, METH_NOARGS, NULL },
     { "compact", compact, METH_VARARGS, NULL },
     { "pack_model", pack_model, METH_VARARGS, NULL },
+    { "unpack_model", unpack_model, METH_VARARGS, NULL },
     { "quantize", quantize, METH_VARARGS, NULL },
     { "about", about, METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },

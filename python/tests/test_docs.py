@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import os
 
 import numpy as np
 import pytest

@@ -69,6 +69,19 @@ def test_a_model_is_a_mapping(model):
         assert "<Model" in repr(file) and "<table>" in file._repr_html_()
 
 
+def test_damage_is_not_handed_out(model):
+    with coffer.open(model) as file:
+        offset = file.tensor_info("embed")["offset"]
+    with open(model, "r+b") as file:
+        file.seek(offset + 5)
+        file.write(b"\xff")
+    with coffer.open(model) as file:
+        with pytest.raises(coffer.ChecksumError, match="embed"):
+            file["embed"]
+    with coffer.open(model, verify=False) as file:
+        assert file["embed"].shape == (2, 3)
+
+
 def test_sections_are_parsed(folder):
     with coffer.open(VECTORS / "mcf" / "plain.mcf") as file:
         assert file.sections["TensorIndex"] > 0
@@ -142,9 +155,15 @@ def test_pack_keeps_the_config(folder):
     (folder / "hf").mkdir()
     coffer.mcf.save_file({"w": np.ones((2, 2), "f4")}, "hf/model.safetensors")
     (folder / "hf" / "config.json").write_text(json.dumps({"model_type": "llama"}))
-    coffer.mcf.pack("hf", "packed.mcf")
+    (folder / "hf" / "README.md").write_text("# A model")
+    report = coffer.mcf.pack("hf", "packed.mcf")
+    assert report["files"]["found"] == 3 and not report["files"]["left_out"]
     with coffer.open("packed.mcf") as file:
         assert file.config == {"model_type": "llama"} and list(file) == ["w"]
+        assert file.file("README.md") == b"# A model" and "README.md" in file.files
+        file.unpack("again")
+    for name in ("model.safetensors", "config.json", "README.md"):
+        assert (folder / "again" / name).read_bytes() == (folder / "hf" / name).read_bytes()
     with coffer.open("hf") as file:
         assert list(file) == ["w"]
 

@@ -37,6 +37,35 @@ def test_the_order_does_not_depend_on_workers(dataset, workers, method):
     assert read(loader) == [int(i) for i in coffer.open(dataset).order(seed=3)]
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_iterable_batches_do_not_depend_on_workers(dataset, workers, method):
+    more = {"multiprocessing_context": method} if workers else {}
+    for world in (1, 2):
+        seen = []
+        for rank in range(world):
+            data = coffer.torch.IterableDataset(dataset, 4, fields=["label"], seed=3, rank=rank, world=world)
+            loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=workers, **more)
+            batches = [batch["label"].tolist() for batch in loader]
+            assert len(batches) == len(data)
+            seen.append([label for batch in batches for label in batch])
+        order = [int(i) for i in coffer.open(dataset).order(seed=3)]
+        assert seen == [order[rank::world] for rank in range(world)]
+
+
+def test_iterable_batches_resume(dataset):
+    data = coffer.torch.IterableDataset(dataset, 4, fields=["label"], seed=3)
+    running = iter(data)
+    first = [next(running)["label"].tolist() for _ in range(3)]
+    again = coffer.torch.IterableDataset(dataset, 4, fields=["label"], seed=3)
+    again.load_state_dict(data.state_dict())
+    whole = first + [batch["label"].tolist() for batch in again]
+    assert sum(whole, []) == [int(i) for i in coffer.open(dataset).order(seed=3)] and again.epoch == 1
+    assert sum([batch["label"].tolist() for batch in again], []) == [int(i) for i in coffer.open(dataset).order(seed=3, epoch=1)]
+    with pytest.raises(ValueError, match="batch_size"):
+        coffer.torch.IterableDataset(dataset, 5).load_state_dict(data.state_dict())
+
+
 @pytest.mark.parametrize("window_pages", [0, 2])
 @pytest.mark.parametrize("world, later", [(1, 1), (4, 2), (2, 3), (3, 4)])
 def test_a_stopped_run_resumes_with_another_number_of_ranks(dataset, world, later, window_pages):
@@ -59,6 +88,34 @@ def test_a_state_of_another_order_is_refused_by_name(dataset):
     state = coffer.torch.BatchSampler(data, 2, seed=1).state_dict()
     with pytest.raises(ValueError, match="seed"):
         coffer.torch.BatchSampler(data, 2, seed=2).load_state_dict(state)
+
+
+@pytest.mark.parametrize("quant_type", ["q8", "q4", "k6", "k4", "k3", "k2"])
+def test_a_quantized_layer_multiplies_the_decoded_weights(quant_type):
+    torch.manual_seed(1)
+    linear, x = torch.nn.Linear(300, 40), torch.randn(2, 35, 300)
+    layer = coffer.torch.QuantLinear.from_linear(linear, quant_type)
+    coffer.torch.save_file({"w": linear.weight}, "w.mcf")
+    coffer.mcf.quantize("w.mcf", "q.mcf", quant_type)
+    with coffer.open("q.mcf") as file:
+        weights = torch.from_numpy(file["w"].dequantize())
+        same = coffer.torch.QuantLinear.from_tensor(file["w"], linear.bias)
+    expected = torch.nn.functional.linear(x, weights, linear.bias)
+    assert torch.allclose(layer(x), expected, atol=1e-4) and torch.equal(layer(x), same(x))
+    assert layer(x.half()).dtype == torch.float16 and layer(torch.empty(0, 300)).shape == (0, 40)
+
+
+def test_a_model_is_quantized_in_place():
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+    x = torch.randn(5, 64)
+    before = model(x).detach()
+    assert coffer.torch.quantize(model, "q8", layers=["0"]) is model
+    assert isinstance(model[0], coffer.torch.QuantLinear) and isinstance(model[2], torch.nn.Linear)
+    assert torch.allclose(model(x), before, atol=0.05)
+    again = torch.nn.Sequential(coffer.torch.QuantLinear.from_linear(torch.nn.Linear(64, 64), "q8"), torch.nn.ReLU(),
+                                torch.nn.Linear(64, 8))
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(again(x), model(x))
 
 
 class Tiny(torch.nn.Module):

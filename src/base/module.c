@@ -52,7 +52,7 @@ static char *_Atomic programs[COFFER__MODULE_COUNT];
 
 static bool is_program(const module_slot *slot)
 {
-    return slot == &slots[COFFER__MODULE_HDF5];
+    return slot == &slots[COFFER__MODULE_HDF5] || slot == &slots[COFFER__MODULE_TIFF];
 }
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;

@@ -183,3 +183,9 @@ coffer_status coffer_node_status(const coffer_node *node, coffer_error *err)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "out of memory");
 }
+
+void coffer__node_mark_detail(coffer_node *parent)
+{
+    if (parent && parent->last)
+        parent->last->detail = true;
+}

@@ -19,6 +19,7 @@ struct coffer_node {
     size_t text_len;
     coffer_node_kind kind;
     coffer_unit unit;
+    bool detail; /* for people who ask for internals */
 };
 
 #endif

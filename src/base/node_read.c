@@ -79,3 +79,8 @@ const coffer_node *coffer_node_find(const coffer_node *map, const char *name)
     }
     return NULL;
 }
+
+bool coffer_node_is_detail(const coffer_node *node)
+{
+    return node && node->detail;
+}

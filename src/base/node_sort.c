@@ -1,5 +1,7 @@
 /* A merge sort of the linked list of children: stable, and it needs no memory. */
+#include "base/natural.h"
 #include "base/node.h"
+#include "base/report.h"
 
 #include <string.h>
 
@@ -52,4 +54,23 @@ void coffer_node_sort(coffer_node *map, const char *name, coffer_node_compare co
     list->last = list->first;
     while (list->last && list->last->next)
         list->last = list->last->next;
+}
+
+/* A tree that ran out of memory may lack the name. */
+static const char *name_of(const coffer_node *map)
+{
+    const coffer_node *name = coffer_node_find(map, "name");
+    const char *text = name ? coffer_node_get_text(name, NULL) : NULL;
+    return text ? text : "";
+}
+
+static int by_name(const coffer_node *a, const coffer_node *b, const void *context)
+{
+    (void)context;
+    return coffer__natural_compare(name_of(a), name_of(b));
+}
+
+void coffer__node_sort_by_name(coffer_node *root, const char *list)
+{
+    coffer_node_sort(root, list, by_name, NULL);
 }

@@ -20,6 +20,10 @@ bool coffer__report_full(const coffer_report *report);
 /* COFFER_E_NO_MEMORY when a finding could not be kept. */
 coffer_status coffer__report_status(const coffer_report *report, coffer_error *err);
 
+/* Sorts a list of maps by their "name" in the order in which people count: layer.2 before layer.10. */
+void coffer__node_sort_by_name(coffer_node *root, const char *list);
+/* Marks the child of `parent` that was added last (coffer_node_is_detail). */
+void coffer__node_mark_detail(coffer_node *parent);
 /* A value that is known later: null until it is set. NULL when the tree ran out of memory. */
 coffer_node *coffer__node_hold(coffer_node *parent, const char *name);
 void coffer__node_set_bool(coffer_node *held, bool value); /* NULL allowed */

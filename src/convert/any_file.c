@@ -56,7 +56,7 @@ static coffer_status open_folder(coffer_file *file, coffer_error *err)
     coffer_status status = coffer_tensors_open_path(&file->set, file->path, NULL, &file->unknown);
     if (is_unknown(status) || status == COFFER_E_NOT_FOUND)
         return coffer_source_open(&file->src, file->path, NULL, err);
-    if (status == COFFER_E_INVALID_ARGUMENT || status == COFFER_E_IO)
+    if (status == COFFER_E_INVALID_ARGUMENT || status == COFFER_E_IO || status == COFFER_E_UNSUPPORTED)
         return fail_unknown(file, err);
     file->kind = status ? "safetensors" : coffer_tensors_kind(file->set);
     return COFFER_OK;
@@ -162,6 +162,8 @@ const char *coffer_file_title(const coffer_file *file)
         return coffer_format_title(file->format);
     if (file->outside)
         return file->outside->title;
+    if (file->kind && strcmp(file->kind, COFFER__KIND_PYTORCH) == 0)
+        return COFFER__KIND_PYTORCH_TITLE;
     const coffer__tensors_reader *reader = file->kind ? coffer__tensors_find_reader(file->kind) : NULL;
     return file->set ? coffer_tensors_title(file->set) : reader ? reader->title : "format not recognized";
 }
@@ -302,6 +304,52 @@ static coffer_status diff_sets(coffer_node *out, const coffer_tensors *a, const 
     return coffer_tensors_diff(out, a, b, &options, err);
 }
 
+static bool is_array_kind(const char *kind)
+{
+    static const char *const kinds[] = { "pycauset", "npy", "mtx", "hdf5" };
+    for (size_t i = 0; kind && i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i], kind) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Two arrays of which not both are sets of tensors are compared as matrices. */
+static bool are_matrices(const coffer_file *a, const coffer_file *b)
+{
+    return is_array_kind(a->kind) && is_array_kind(b->kind) && a->src && b->src && !(a->set && b->set);
+}
+
+/* opened : to be closed by the caller; NULL for a file that is a matrix already. */
+static coffer_status matrix_of(coffer_source **out, coffer_source **opened, const coffer_file *file,
+                               const coffer_diff_opts *opts, coffer_error *err)
+{
+    coffer_convert_opts convert = COFFER_CONVERT_OPTS_INIT;
+    convert.limits = opts->limits;
+    convert.progress = opts->progress;
+    *out = file->src;
+    if (file->format)
+        return COFFER_OK;
+    coffer_status status = coffer_convert_to_matrix(opened, file->src, &convert, err);
+    if (!status)
+        *out = *opened;
+    return status;
+}
+
+static coffer_status diff_matrices(coffer_node *out, const coffer_file *a, const coffer_file *b,
+                                   const coffer_diff_opts *opts, coffer_error *err)
+{
+    coffer_source *first, *second, *opened_a = NULL, *opened_b = NULL;
+    coffer_status status = matrix_of(&first, &opened_a, a, opts, err);
+    if (!status)
+        status = coffer__fail_input(err, matrix_of(&second, &opened_b, b, opts, err), b->path);
+    if (!status)
+        status = coffer_format_diff(out, coffer_format_by_name("pycauset"), first, second, opts, err);
+    coffer_source_close(opened_a);
+    coffer_source_close(opened_b);
+    return status;
+}
+
 coffer_status coffer_file_diff(coffer_node *out, const coffer_file *a, const coffer_file *b,
                                const coffer_diff_opts *opts, coffer_error *err)
 {
@@ -315,6 +363,8 @@ coffer_status coffer_file_diff(coffer_node *out, const coffer_file *a, const cof
         return fail_unknown(a->unknown.status ? a : b, err);
     if (a->format && a->format == b->format && coffer_format_can(a->format, COFFER_CAN_DIFF))
         return coffer_format_diff(out, a->format, a->src, b->src, &options, err);
+    if (are_matrices(a, b))
+        return diff_matrices(out, a, b, &options, err);
     status = set_of(&set_a, &opened_a, a, err);
     if (!status)
         status = set_of(&set_b, &opened_b, b, err);
@@ -327,4 +377,25 @@ coffer_status coffer_file_diff(coffer_node *out, const coffer_file *a, const cof
     coffer_tensors_close(opened_a);
     coffer_tensors_close(opened_b);
     return status;
+}
+
+bool coffer_file_kind_can(const char *kind, coffer_capability what)
+{
+    const coffer_format *format = coffer_format_by_name(kind);
+    if (format)
+        return coffer_format_can(format, what);
+    bool holds_tensors = coffer__tensors_find_reader(kind) != NULL;
+    const coffer__outside_file *outside = coffer__outside_file_find(kind);
+    switch (what) {
+    case COFFER_CAN_DESCRIBE:
+    case COFFER_CAN_CHECK:
+        return holds_tensors || outside;
+    case COFFER_CAN_LIST:
+        return holds_tensors || (outside && outside->list);
+    case COFFER_CAN_DIFF:
+    case COFFER_CAN_OPEN_AS_TENSORS:
+        return holds_tensors;
+    default:
+        return false;
+    }
 }

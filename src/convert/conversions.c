@@ -30,6 +30,18 @@ static const coffer_conversion conversions[] = {
     { "hdf5", "pycauset", coffer__pycauset_from_hdf5_options, coffer__pycauset_from_hdf5 },
     { "csv", "pycauset", coffer__pycauset_from_csv_options, coffer__pycauset_from_csv },
     { "raw", "pycauset", coffer__pycauset_from_raw_options, coffer__pycauset_from_raw },
+    { "npy", "hdf5", coffer__array_to_hdf5_options, coffer__array_to_array },
+    { "npy", "csv", coffer__array_to_csv_options, coffer__array_to_array },
+    { "npy", "mtx", coffer__array_to_mtx_options, coffer__array_to_array },
+    { "mtx", "npy", coffer__array_to_npy_options, coffer__array_to_array },
+    { "mtx", "hdf5", coffer__array_to_hdf5_options, coffer__array_to_array },
+    { "mtx", "csv", coffer__array_to_csv_options, coffer__array_to_array },
+    { "hdf5", "npy", coffer__hdf5_to_array_options, coffer__array_to_array },
+    { "hdf5", "csv", coffer__hdf5_to_csv_options, coffer__array_to_array },
+    { "hdf5", "mtx", coffer__hdf5_to_mtx_options, coffer__array_to_array },
+    { "csv", "npy", coffer__csv_to_npy_options, coffer__array_to_array },
+    { "csv", "hdf5", coffer__csv_to_hdf5_options, coffer__array_to_array },
+    { "csv", "mtx", coffer__csv_to_mtx_options, coffer__array_to_array },
     { "safetensors", "mcf", coffer__to_mcf_options, coffer__to_mcf },
     { "safetensors-index", "mcf", coffer__to_mcf_options, coffer__to_mcf },
     { "gguf", "mcf", coffer__to_mcf_options, coffer__to_mcf },
@@ -149,6 +161,11 @@ static coffer_status fail_no_conversion(const char *from, const char *to, coffer
     put_reachable(&text, from, true);
     coffer__buffer_printf(&text, "; to %s from: ", to);
     put_reachable(&text, to, false);
+    if (strcmp(from, COFFER__KIND_PYTORCH) == 0) {
+        text.len = 0;
+        coffer__buffer_printf(&text, "a " COFFER__KIND_PYTORCH_TITLE
+                                     " (Python code); convert it in Python: " COFFER__KIND_PYTORCH_HINT);
+    }
     if (strcmp(from, "arrow") == 0 || strcmp(to, "arrow") == 0)
         coffer__buffer_printf(&text, " (Parquet and Arrow are not supported; pyarrow reads JSONL)");
     coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s", coffer__buffer_text(&text));

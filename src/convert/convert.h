@@ -20,6 +20,7 @@ typedef struct coffer__convert_job {
     const coffer_progress *progress; /* may be NULL */
     const uint8_t *key;              /* of the input; may be NULL */
     coffer_report *notes;            /* what the output does not keep as it was; may be NULL */
+    bool is_scratch;                 /* the output need not survive a crash */
 } coffer__convert_job;
 
 struct coffer_conversion {
@@ -74,6 +75,17 @@ extern const coffer_convert_option coffer__pycauset_to_array_options[];
 extern const coffer_convert_option coffer__pycauset_to_csv_options[];
 extern const coffer_convert_option coffer__pycauset_to_mtx_options[];
 extern const coffer_convert_option coffer__pycauset_to_hdf5_options[];
+extern const coffer_convert_option coffer__array_to_npy_options[];
+extern const coffer_convert_option coffer__array_to_mtx_options[];
+extern const coffer_convert_option coffer__array_to_hdf5_options[];
+extern const coffer_convert_option coffer__array_to_csv_options[];
+extern const coffer_convert_option coffer__hdf5_to_array_options[];
+extern const coffer_convert_option coffer__hdf5_to_mtx_options[];
+extern const coffer_convert_option coffer__hdf5_to_csv_options[];
+extern const coffer_convert_option coffer__csv_to_npy_options[];
+extern const coffer_convert_option coffer__csv_to_mtx_options[];
+extern const coffer_convert_option coffer__csv_to_hdf5_options[];
+coffer_status coffer__array_to_array(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__pycauset_to_npy(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__pycauset_to_raw(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__pycauset_to_csv(const coffer__convert_job *job, coffer_error *err);

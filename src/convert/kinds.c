@@ -1,5 +1,6 @@
 #include "convert/kinds.h"
 
+#include "base/bytes.h"
 #include "base/fail.h"
 #include "coffer/convert.h"
 #include "coffer/format.h"
@@ -37,6 +38,29 @@ static bool probe_arrow(const uint8_t *head, size_t len)
     return len >= 6 && (memcmp(head, "PAR1", 4) == 0 || memcmp(head, "ARROW1", 6) == 0);
 }
 
+/* A ZIP archive whose first member is in a folder and has one of PyTorch's names, or the pickled magic number
+ * of older versions. */
+static bool probe_pytorch(const uint8_t *head, size_t len)
+{
+    static const uint8_t old[] = { 0x80, 0x02, 0x8a, 0x0a, 'l', 0xfc, 0x9c, 'F',
+                                   0xf9, ' ',  'j',  0xa8, 'P', 0x19, '.' };
+    static const char *const members[] = { "/data.pkl",        "/version",       "/byteorder",
+                                           "/.format_version", "/.data/version", "/constants.pkl" };
+    enum { NAME_LEN = 26, NAME = 30 };
+    if (len >= sizeof old && memcmp(head, old, sizeof old) == 0)
+        return true;
+    if (len < NAME || !coffer__zip_probe(head, len))
+        return false;
+    size_t name_len = coffer__load_u16(head + NAME_LEN);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        size_t member = strlen(members[i]);
+        if (name_len > member && name_len <= len - NAME &&
+            memcmp(head + NAME + name_len - member, members[i], member) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool probe_trace(const uint8_t *head, size_t len)
 {
     return len >= 4 && memcmp(head, "MTRC", 4) == 0;
@@ -46,6 +70,7 @@ static const outside_kind outside_kinds[] = {
     /* A trace in a gzip or zstd stream; by itself it is one of the library's formats. */
     { "mlyze", { NULL }, probe_trace, false, true, NULL },
     { "npy", { ".npy" }, coffer__npy_probe, false, false, NULL },
+    { COFFER__KIND_PYTORCH, { ".pt", ".pth" }, probe_pytorch, false, false, NULL },
     { "npz", { ".npz" }, coffer__zip_probe, false, false, NULL },
     { "gguf", { ".gguf" }, coffer__gguf_probe, false, false, NULL },
     { "safetensors", { ".safetensors" }, coffer__safetensors_probe, false, false, NULL },
@@ -62,7 +87,7 @@ static const outside_kind outside_kinds[] = {
     /* Listed so that an error can say that it is not supported. */
     { "arrow", { ".parquet", ".arrow" }, probe_arrow, false, false, NULL },
     { "tar", { ".tar", ".tar.gz", ".tgz", ".tar.zst" }, coffer__tar_probe, false, true, NULL },
-    { "csv", { ".csv" }, NULL, true, false, NULL },
+    { "csv", { ".csv", ".tsv" }, NULL, true, false, NULL },
     { "jsonl", { ".jsonl", ".ndjson" }, NULL, true, false, NULL },
     { "raw", { ".raw" }, NULL, false, false, NULL },
     { "collapsed",
@@ -141,6 +166,40 @@ bool coffer_convert_is_text(const char *kind)
             return outside_kinds[i].is_text;
     }
     return false;
+}
+
+const char *coffer_convert_title(const char *kind)
+{
+    static const char *const titles[][2] = {
+        { "npy", "NumPy array" },
+        { "npz", "NumPy archive" },
+        { "gguf", "GGUF model" },
+        { "safetensors", "safetensors model" },
+        { "safetensors-index", "index of safetensors shards" },
+        { "mtx", "Matrix Market file" },
+        { "hdf5", "HDF5 file" },
+        { "tfrecord", "TensorFlow records" },
+        { "beton", "FFCV set" },
+        { "arrow", "Arrow or Parquet table" },
+        { "tar", "tar archive" },
+        { "csv", "comma-separated values" },
+        { "jsonl", "lines of JSON" },
+        { "raw", "bare elements" },
+        { "collapsed", "collapsed stacks" },
+        { "speedscope", "speedscope profile" },
+        { "chrome", "Chrome trace" },
+        { "massif", "Massif profile" },
+        { "dhat", "DHAT profile" },
+        { "heaptrack", "heaptrack recording" },
+        { "pprof", "pprof profile" },
+    };
+    const coffer_format *format = coffer_format_by_name(kind);
+    if (format)
+        return coffer_format_title(format);
+    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
+        if (strcmp(titles[i][0], kind) == 0)
+            return titles[i][1];
+    return kind;
 }
 
 const char *coffer_convert_extension_at(const char *kind, size_t index)

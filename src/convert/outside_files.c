@@ -63,6 +63,34 @@ static coffer_status check_mtx(coffer_report *out, coffer_source *src, const cof
     return status;
 }
 
+static coffer_status list_mtx(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                              coffer_error *err)
+{
+    static const char *const dtypes[] = { [COFFER__MTX_REAL] = "f64",
+                                          [COFFER__MTX_INTEGER] = "i64",
+                                          [COFFER__MTX_COMPLEX] = "c128",
+                                          [COFFER__MTX_PATTERN] = "bit",
+                                          [COFFER__MTX_UNSIGNED] = "u64" };
+    static const char name[] = "matrix";
+    const coffer_limits limits = coffer__limits(opts->limits);
+    coffer__mtx mtx;
+    coffer_status status = coffer__mtx_open(&mtx, src, &limits, err);
+    if (status)
+        return status;
+    coffer_node *entries = coffer_node_add_list(out, "entries");
+    if (!opts->glob || coffer__glob_match(opts->glob, name, sizeof name - 1)) {
+        coffer_node *entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_text(entry, "name", name);
+        coffer_node_add_text(entry, "dtype", dtypes[mtx.field]);
+        coffer_node *shape = coffer_node_add_list(entry, "shape");
+        coffer_node_add_u64(shape, NULL, mtx.rows, COFFER_UNIT_NONE);
+        coffer_node_add_u64(shape, NULL, mtx.cols, COFFER_UNIT_NONE);
+        coffer_node_add_u64(entry, "entries", mtx.entries, COFFER_UNIT_NONE);
+    }
+    coffer__mtx_close(&mtx);
+    return coffer_node_status(out, err);
+}
+
 /* ---- HDF5 ---- */
 
 typedef struct hdf5_file {
@@ -238,7 +266,7 @@ static coffer_status check_hdf5(coffer_report *out, coffer_source *src, const co
 /* ---- The table ---- */
 
 static const coffer__outside_file outside_files[] = {
-    { "mtx", "Matrix Market file", describe_mtx, check_mtx, NULL },
+    { "mtx", "Matrix Market file", describe_mtx, check_mtx, list_mtx },
     { "hdf5", "HDF5 file", describe_hdf5, check_hdf5, list_hdf5 },
     { "massif", "Massif profile", coffer__massif_describe, coffer__massif_check, coffer__massif_list },
     { "dhat", "DHAT profile", coffer__dhat_describe, coffer__dhat_check, coffer__dhat_list },

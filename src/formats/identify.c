@@ -254,6 +254,7 @@ static void add_known_formats(coffer__buffer *text)
     coffer__buffer_printf(text, "; known formats:");
     for (size_t i = 0; i < coffer_format_count(); i++)
         coffer__buffer_printf(text, "%s %s", i ? "," : "", coffer_format_at(i)->name);
+    coffer__buffer_printf(text, ", and those of other programs");
 }
 
 static coffer_status fail_not_recognized(const uint8_t *head, size_t len, coffer_error *err)

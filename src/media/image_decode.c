@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "media/image.h"
+#include "media/image_wire.h"
 
 #include <inttypes.h>
 
@@ -15,7 +15,8 @@
 struct coffer_image_decoder {
     coffer_limits limits;
     const coffer__jpeg_module *jpeg;
-    void *jpeg_handle; /* created with the first JPEG */
+    void *jpeg_handle;   /* created with the first JPEG */
+    coffer__helper tiff; /* started with the first TIFF picture */
 };
 
 COFFER__INIT_FUNCTION(coffer_image_info, COFFER_IMAGE_INFO_INIT)
@@ -34,6 +35,7 @@ coffer_status coffer_image_decoder_new(coffer_image_decoder **out, const coffer_
     if (!decoder)
         return coffer__fail_no_memory(err, sizeof *decoder);
     decoder->limits = coffer__limits(options.limits);
+    decoder->tiff.fd = -1;
     *out = decoder;
     return COFFER_OK;
 }
@@ -44,6 +46,8 @@ void coffer_image_decoder_free(coffer_image_decoder *decoder)
         return;
     if (decoder->jpeg_handle)
         decoder->jpeg->free_handle(decoder->jpeg_handle);
+    if (decoder->tiff.fd >= 0)
+        coffer__helper_stop(&decoder->tiff);
     coffer__free(decoder);
 }
 
@@ -92,7 +96,7 @@ static const coffer__png_module *load_png(coffer_error *err)
     return coffer__module_load(COFFER__MODULE_PNG, sizeof(coffer__png_module), err);
 }
 
-/* NULL when the kind needs a module that is not there. */
+/* NULL when the kind needs a module that is not there. TIFF is decoded by a program, unless it is linked. */
 static coffer__image_decode find_decode(coffer_image_kind kind, coffer_error *err)
 {
     if (kind == COFFER_IMAGE_GIF)
@@ -102,8 +106,9 @@ static coffer__image_decode find_decode(coffer_image_kind kind, coffer_error *er
     if (kind == COFFER_IMAGE_PNM)
         return coffer__image_decode_pnm;
     const coffer__picture_module *module =
-        coffer__module_load(kind == COFFER_IMAGE_WEBP ? COFFER__MODULE_WEBP : COFFER__MODULE_TIFF,
-                            sizeof(coffer__picture_module), err);
+        kind == COFFER_IMAGE_TIFF
+            ? coffer__module_linked(COFFER__MODULE_TIFF)
+            : coffer__module_load(COFFER__MODULE_WEBP, sizeof(coffer__picture_module), err);
     return module ? module->decode : NULL;
 }
 
@@ -123,8 +128,11 @@ static coffer_status decode_kind(coffer_pixels *out, coffer_image_decoder *decod
         return png ? png->decode(out, bytes, size, opts, max_bytes, err) : COFFER_E_UNSUPPORTED;
     }
     coffer__image_decode decode = find_decode(info->kind, err);
-    coffer_status status =
-        decode ? decode(out, bytes, size, info, opts, max_bytes, err) : COFFER_E_UNSUPPORTED;
+    coffer_status status = COFFER_E_UNSUPPORTED;
+    if (decode)
+        status = decode(out, bytes, size, info, opts, max_bytes, err);
+    else if (info->kind == COFFER_IMAGE_TIFF)
+        status = coffer__image_decode_remote(out, &decoder->tiff, bytes, size, info, max_bytes, err);
     return status ? status : coffer__pixels_adapt(out, opts->channels, opts->depth, max_bytes, err);
 }
 

@@ -14,7 +14,7 @@ same "stats run.mlyze --what leaks" "stats run.mlyze --measure live --quiet"
 same "head $set --max 2" "head $set --count 2"
 same "order $set --max 2" "order $set --count=2"
 same "convert $set - --to jsonl --field label --field score" "convert $set - --to jsonl --fields label,score"
-same "quantize $DATA/vectors/mcf/plain.mcf --dry-run --type q8" "quantize $DATA/vectors/mcf/plain.mcf -n --type q8"
+same "quantize $DATA/vectors/mcf/plain.mcf --dry-run --type int8" "quantize $DATA/vectors/mcf/plain.mcf -n --type int8"
 echo "# a letter that means something else for another format"
 coffer stats "$DATA/vectors/mscan/two-sequences.mscan" -m grad_norm --by block
 echo "# capitals"

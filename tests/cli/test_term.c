@@ -38,7 +38,7 @@ static void escape_sequences_in_a_file_reach_no_terminal(void **state)
 {
     (void)state;
     assert_printed("\033[31mred\a\n", 10, 0, "\\x1b[31mred\\a\\n");
-    assert_printed("\x7f", 1, 0, "\\x7f");
+    assert_printed("\x7f", 1, 0, "\\u007f");
     assert_printed("\0", 1, 0, "\\x00");
     assert_printed("\xc2\x9b"
                    "1m",

@@ -12,7 +12,3 @@ echo "exit $?"
 echo '# the option raises and lowers the limit'
 coffer convert "$DATA/defects/identity-2e9.pycauset" part.npy --rows 0..1 --max-size 1M
 echo "exit $?"
-coffer convert "$DATA/defects/zeros.npz" z.pycauset --max-size 1M
-echo "exit $?"
-coffer convert "$DATA/defects/zeros.npz" z.pycauset
-coffer get z.pycauset 0,0

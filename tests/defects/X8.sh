@@ -44,7 +44,7 @@ for name in "texts", "list.jsonl":
     assert done["resumed"] > 20 and "changed_since" not in done, done
     done, found = run(lambda: os.utime("texts/0005.txt", (5, 5)))
     assert done["resumed"] > 20 and "changed_since" not in done, done
-    print(name + ": nothing has changed: resumed; a new time alone is no change")
+    print(name + ": nothing has changed: resumed; a new time alone does not count")
     for i in 0, 20:
         done, found = run(lambda: write(i, "TEXT %04d" % i * 8000))
         assert done["resumed"] <= i and "changed_since" in done, done

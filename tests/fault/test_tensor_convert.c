@@ -5,6 +5,7 @@
 
 #include "coffer/coffer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char header[] = "{\"__metadata__\":{\"k\":\"v\"},"
@@ -101,6 +102,89 @@ static const char *verify_shards(const char *folder, void *context, const fault_
     return NULL;
 }
 
+/* ---- Repair and comparison ---- */
+
+static void setup_damaged(const char *folder, void *context)
+{
+    size_t len;
+    const char *out = context;
+    uint8_t *bytes = safetensors_make(&len, header, 44);
+    temp_write(temp_path(folder, "m-00001-of-00002.safetensors"), bytes, len - 1);
+    free(bytes);
+    safetensors_write(temp_path(folder, "m-00002-of-00002.safetensors"),
+                      "{\"z\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3);
+    temp_write(temp_path(folder, out), old_bytes, sizeof old_bytes);
+}
+
+static coffer_status repair(const char *folder, void *context, coffer_error *err)
+{
+    coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
+    coffer_report *report = NULL;
+    opts.overwrite = true;
+    coffer_status status = coffer_report_new(&report, 0, err);
+    if (!status)
+        status = coffer_tensors_repair(report, folder, temp_path(folder, context), &opts, err);
+    coffer_report_free(report);
+    return status;
+}
+
+static const char *verify_repair(const char *folder, void *context, const fault_case *which)
+{
+    const char *out = context;
+    coffer_tensors *set = NULL;
+    if (!leaves_things(which))
+        temp_assert_no_litter(folder, "m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors", out,
+                              NULL);
+    if (temp_holds(temp_path(folder, out), old_bytes, sizeof old_bytes))
+        return which->status == COFFER_OK ? "reported as done, and is not" : NULL;
+    if (coffer_tensors_open_path(&set, temp_path(folder, out), NULL, NULL))
+        return "neither old nor new";
+    bool complete = coffer_tensors_count(set) == 4;
+    coffer_tensors_close(set);
+    return complete ? NULL : "complete tensors are missing";
+}
+
+static coffer_status compare(const char *folder, void *context, coffer_error *err)
+{
+    coffer_tensors *a = NULL, *b = NULL;
+    coffer_node *root = NULL;
+    (void)context;
+    coffer_status status = coffer_tensors_open_path(&a, folder, NULL, err);
+    if (!status)
+        status = coffer_tensors_open_path(&b, temp_path(folder, "in.mcf"), NULL, err);
+    if (!status)
+        status = coffer_node_new(&root, err);
+    if (!status)
+        status = coffer_tensors_diff(root, a, b, NULL, err);
+    coffer_node_free(root);
+    coffer_tensors_close(a);
+    coffer_tensors_close(b);
+    return status;
+}
+
+static const char *verify_nothing(const char *folder, void *context, const fault_case *which)
+{
+    (void)folder;
+    (void)context;
+    (void)which;
+    return NULL;
+}
+
+static void repair_fails_cleanly(void **state)
+{
+    (void)state;
+    char out[] = "out.bin";
+    fault_test test = { setup_damaged, repair, verify_repair, out };
+    fault_each(&test);
+}
+
+static void comparison_of_files_fails_cleanly(void **state)
+{
+    (void)state;
+    fault_test test = { setup, compare, verify_nothing, NULL };
+    fault_each(&test);
+}
+
 static void packing_fails_cleanly(void **state)
 {
     (void)state;
@@ -130,6 +214,8 @@ int main(void)
         cmocka_unit_test(packing_fails_cleanly),
         cmocka_unit_test(exporting_fails_cleanly),
         cmocka_unit_test(exporting_shards_fails_cleanly),
+        cmocka_unit_test(repair_fails_cleanly),
+        cmocka_unit_test(comparison_of_files_fails_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,10 @@ static const launder_verb mscan_verbs[] = {
     { "convert-raw", { "convert", "f.mscan", "out.raw" } },
     { "append-to", { "append", "f.mscan", "rows.csv" } },
     { "append-from", { "append", "other.mscan", "f.mscan" } },
+    { "set", { "set", "f.mscan", "model_name=other" } },
+    { "delete", { "delete", "f.mscan", "1" } },
+    { "concat", { "concat", "f.mscan", "good.mscan", "out.mscan" } },
+    { "split", { "split", "f.mscan" } },
     { "repair", { "repair", "f.mscan", "-o", "out.mscan" } },
     { "repair-in-place", { "repair", "f.mscan", "--in-place" } },
     { NULL, { NULL } },
@@ -112,13 +116,11 @@ static const launder_verb mldf_verbs[] = {
 /* ---- Traces ---- */
 
 static const launder_input mlyze_inputs[] = {
-    { "t.heaptrack", "v 10500 3\nX app\nI 1000 100\ns 4 main\ns 1 f\ns 1 g\ni 10 0 1\ni 20 0 2\ni 30 0 3\n"
-                     "t 1 0\nt 2 1\nt 3 2\na 64 3\na 28 2\n+ 0\n+ 1\n- 1\n+ 1\nc 5\n" },
     { NULL, NULL },
 };
 
 static const launder_verb mlyze_setup[] = {
-    { "convert", { "convert", "t.heaptrack", "good.mlyze" } },
+    { "compress", { "compress", "@/vectors/mlyze/mixed.mlyze", "-o", "good.mlyze" } },
     { NULL, { NULL } },
 };
 

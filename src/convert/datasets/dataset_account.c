@@ -163,7 +163,8 @@ coffer_status coffer__dataset_account_skip(coffer__dataset_account *account,
     return note_skip(account, sample, err);
 }
 
-static void add_notes(coffer__dataset_account *account, const uint64_t changes[COFFER__CHANGE_COUNT])
+static void add_notes(coffer__dataset_account *account, const coffer__dataset_input *input,
+                      const uint64_t changes[COFFER__CHANGE_COUNT])
 {
     static const char *const texts[COFFER__CHANGE_COUNT] = {
         [COFFER__STORED_AS_PNG] =
@@ -185,6 +186,11 @@ static void add_notes(coffer__dataset_account *account, const uint64_t changes[C
         coffer_node_add_u64(note, "count", changes[i], COFFER_UNIT_NONE);
         coffer_node_add_text(note, "text", texts[i]);
     }
+    if (!input->note)
+        return;
+    coffer_node *note = coffer_node_add_map(notes, NULL);
+    coffer_node_add_u64(note, "count", input->count, COFFER_UNIT_NONE);
+    coffer_node_add_text(note, "text", input->note);
 }
 
 void coffer__dataset_account_describe(coffer__dataset_account *account, const coffer__dataset_input *input,
@@ -202,5 +208,5 @@ void coffer__dataset_account_describe(coffer__dataset_account *account, const co
     coffer_node_add_bool(account->out, "complete",
                          account->unexpected == 0 && changes[COFFER__FIRST_FRAME] == 0 &&
                              changes[COFFER__STORED_DAMAGED] == 0);
-    add_notes(account, changes);
+    add_notes(account, input, changes);
 }

@@ -21,6 +21,7 @@ coffer_status coffer__array_facts_source(coffer_source **out, int fd, uint64_t s
 void coffer__array_facts_add_shape(coffer__array_facts *facts, coffer_dtype dtype, const uint64_t *dims,
                                    size_t ndim)
 {
+    dtype = coffer__dataset_stored_dtype(dtype);
     if (dtype == COFFER_DTYPE_NONE || ndim > COFFER_MLDF_MAX_DIMS) {
         facts->mixed = true;
         return;

@@ -273,6 +273,21 @@ static void folder_close(coffer__dataset_input *base)
     coffer__dataset_input_free(base);
 }
 
+/* Counting ends where the sum is large enough for the size of pages not to matter. */
+static void sum_sizes(folder_input *input)
+{
+    coffer__buffer path = COFFER__BUFFER_INIT;
+    struct stat st;
+    for (size_t i = 0; i < input->list.count && input->base.bytes < COFFER__DATASET_LARGE; i++) {
+        const coffer__folder_file *file = &input->list.files[i];
+        path.len = 0;
+        coffer__buffer_printf(&path, "%s/%s", input->names[file->root], file->path);
+        if (!path.failed && coffer__os_stat(coffer__buffer_text(&path), &st) == 0 && st.st_size > 0)
+            input->base.bytes += (uint64_t)st.st_size;
+    }
+    coffer__buffer_free(&path);
+}
+
 static coffer_status open_folders(folder_input *input, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
@@ -318,6 +333,7 @@ coffer_status coffer__dataset_open_folders(coffer__dataset_input **out, const ch
         return status;
     }
     input->base.count = input->list.count;
+    sum_sizes(input);
     for (size_t i = 0; i < input->list.count; i++)
         coffer__digest_add(input->base.seen, input->list.files[i].path,
                            strlen(input->list.files[i].path) + 1);

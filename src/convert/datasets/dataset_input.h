@@ -33,6 +33,11 @@ static inline bool coffer__dataset_is_audio(uint16_t type)
 {
     return type == COFFER_MLDF_AUDIO || type == COFFER_MLDF_AUDIO_COMPRESSED;
 }
+/* The type that elements of an array are stored as: the format has none for booleans. */
+static inline coffer_dtype coffer__dataset_stored_dtype(coffer_dtype dtype)
+{
+    return dtype == COFFER_DTYPE_BOOL ? COFFER_DTYPE_U8 : dtype;
+}
 /* Types with an array descriptor. */
 bool coffer__dataset_is_array(uint16_t type);
 
@@ -70,6 +75,10 @@ typedef struct coffer__dataset_sample {
 
 /* ---- Inputs ---- */
 
+/* Inputs with fewer bytes become sets with small pages: 2 MiB of padding would be much for them. */
+#define COFFER__DATASET_LARGE ((uint64_t)64 << 20)
+#define COFFER__DATASET_SMALL_PAGE 4096
+
 /* Something of the input that is not packed. */
 typedef struct coffer__left_out {
     const char *name, *text;
@@ -87,6 +96,8 @@ typedef struct coffer__dataset_input {
     uint64_t count;           /* of samples */
     uint64_t class_count;     /* 0: without classes */
     const char *kept_as_text; /* a field that names files which are not read in; NULL = none */
+    uint64_t bytes;           /* about how many the samples have; 0 = unknown */
+    const char *note;         /* a change that all samples have in common; NULL = none */
     bool shares_payloads;     /* the same bytes come again and again */
     coffer__digest *seen; /* of what the samples come from: an interrupted pack of another input is refused */
     /* The next sample, in order: values are absent before. *more is false after the last. */
@@ -116,6 +127,10 @@ static inline void coffer__dataset_input_close(coffer__dataset_input *input)
 /* Copies into the value. */
 coffer_status coffer__dataset_value_copy(coffer__dataset_value *value, const void *bytes, size_t size,
                                          coffer_error *err);
+
+/* Wraps the input in one that has a field "label" with numbers for the texts of a column. */
+coffer_status coffer__dataset_number_labels(coffer__dataset_input **input, const char *column,
+                                            coffer_error *err);
 
 /* A kind of files in a folder. */
 typedef struct coffer__file_kind {

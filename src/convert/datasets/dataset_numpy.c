@@ -14,6 +14,7 @@ typedef struct array_rows {
     coffer__npy npy;    /* of a .npy file; an archive keeps its own */
     const coffer__npy *header;
     uint64_t row_size;
+    uint8_t *turned; /* all elements of an array in Fortran order, row by row; else NULL */
 } array_rows;
 
 typedef struct numpy_input {
@@ -32,6 +33,38 @@ static bool is_plain_row(const coffer__npy *npy)
     return npy->dimensions == 1;
 }
 
+/* The elements of an array that is stored column by column (Fortran order), row by row. All of it is read
+ * once: a row has an element in every column. */
+static coffer_status turn_round(array_rows *array, const coffer_limits *limits, coffer_error *err)
+{
+    const coffer__npy *npy = array->header;
+    size_t each = (size_t)npy->item_size, count = (size_t)npy->count;
+    uint64_t size = npy->count * npy->item_size, at[COFFER__NPY_MAX_DIMENSIONS] = { 0 };
+    if (size > limits->memory_bytes / 2)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "%" PRIu64 " bytes in Fortran order need more than the limit of %" PRIu64
+                            " bytes; save the array in C order (numpy.ascontiguousarray)",
+                            size, limits->memory_bytes);
+    uint8_t *from = coffer__malloc(size ? (size_t)size : 1), *to = coffer__malloc(size ? (size_t)size : 1);
+    coffer_status status = from && to
+                               ? coffer_source_read_at(from, array->src, npy->data_offset, (size_t)size, err)
+                               : coffer__fail_no_memory(err, size);
+    for (size_t i = 0; !status && i < count; i++) {
+        uint64_t place = 0;
+        for (size_t d = npy->dimensions; d-- > 0;)
+            place = place * npy->shape[d] + at[d];
+        memcpy(to + i * each, from + place * each, each);
+        for (size_t d = npy->dimensions; d-- > 0 && ++at[d] == npy->shape[d];)
+            at[d] = 0;
+    }
+    coffer__free(from);
+    if (status)
+        coffer__free(to);
+    else
+        array->turned = to;
+    return status;
+}
+
 static coffer_status add_array(numpy_input *input, array_rows *array, const char *name, coffer_error *err)
 {
     const coffer__npy *npy = array->header;
@@ -47,11 +80,6 @@ static coffer_status add_array(numpy_input *input, array_rows *array, const char
         return coffer__fail_other(err,
                                   coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                                                "\"%s\" has %zu dimensions", name, npy->dimensions),
-                                  coffer__source_other_name(input->src));
-    if (npy->fortran_order && npy->dimensions > 1)
-        return coffer__fail_other(err,
-                                  coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                                               "\"%s\" is stored column by column (Fortran order)", name),
                                   coffer__source_other_name(input->src));
     if (array == input->arrays)
         input->base.count = npy->shape[0];
@@ -78,10 +106,23 @@ static coffer_status add_array(numpy_input *input, array_rows *array, const char
                                                "rows of %" PRIu64 " bytes", array->row_size),
                                   coffer__source_other_name(input->src));
     if (type == COFFER_MLDF_NDARRAY) {
-        field->dtype = dtype;
+        if (dtype == COFFER_DTYPE_BOOL)
+            input->base.note =
+                "arrays of booleans stored as u8, 0 and 1, because the format has no type for them";
+        field->dtype = coffer__dataset_stored_dtype(dtype);
         field->ndim = (uint32_t)npy->dimensions - 1;
         memcpy(field->dims, npy->shape + 1, field->ndim * sizeof *field->dims);
     }
+    return npy->fortran_order && npy->dimensions > 1 ? turn_round(array, &input->limits, err) : COFFER_OK;
+}
+
+static coffer_status read_row(uint8_t *to, const array_rows *array, uint64_t row, coffer_error *err)
+{
+    size_t size = (size_t)array->row_size;
+    if (!array->turned)
+        return coffer_source_read_at(to, array->src, array->header->data_offset + row * array->row_size, size,
+                                     err);
+    memcpy(to, array->turned + row * size, size);
     return COFFER_OK;
 }
 
@@ -89,13 +130,12 @@ static coffer_status take_row(coffer__dataset_value *value, const array_rows *ar
                               const coffer_mldf_field *field, uint64_t row, coffer_error *err)
 {
     const coffer__npy *npy = array->header;
-    uint64_t offset = npy->data_offset + row * array->row_size;
     size_t size = (size_t)array->row_size;
     value->own.len = 0;
     uint8_t *to = coffer__buffer_extend(&value->own, size ? size : 1);
     if (!to)
         return coffer__fail_no_memory(err, size);
-    coffer_status status = coffer_source_read_at(to, array->src, offset, size, err);
+    coffer_status status = read_row(to, array, row, err);
     if (status)
         return status;
     if (field->type != COFFER_MLDF_NDARRAY) {
@@ -141,6 +181,7 @@ static void numpy_close(coffer__dataset_input *base)
     numpy_input *input = (numpy_input *)base;
     for (size_t i = 0; i < input->array_count; i++) {
         coffer__npy_free(&input->arrays[i].npy);
+        coffer__free(input->arrays[i].turned);
         if (input->is_archive)
             coffer_source_close(input->arrays[i].src);
     }

@@ -1,4 +1,4 @@
-/* What a sample is made of: an interrupted pack is not resumed over files that have changed since. */
+/* The files of a sample: an interrupted pack is not resumed over files that have changed since. */
 #include "base/fail.h"
 #include "base/hash.h"
 #include "convert/datasets/dataset_input.h"

@@ -83,6 +83,7 @@ static void fingerprint(const pack *work)
         uint64_t facts[] = { (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
                              (uint64_t)st.st_mtim.tv_nsec };
         coffer__digest_add(work->input->seen, facts, sizeof facts);
+        work->input->bytes += (uint64_t)st.st_size;
     }
 }
 
@@ -359,6 +360,8 @@ coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size
         return status;
     work.limits = coffer__limits(work.write.limits);
     status = open_input(&work, err);
+    if (!status && work.opts.labels)
+        status = coffer__dataset_number_labels(&work.input, work.opts.labels, err);
     if (!status) {
         fingerprint(&work);
         status = expect_all(&work, err);

@@ -83,6 +83,8 @@ static coffer_status next_member(member_name *name, tar_input *input, coffer_err
 {
     coffer_status status;
     while (!(status = coffer__tar_next(&input->member, input->reader, err)) && input->member) {
+        if (strcmp(input->member->name, COFFER__TAR_SCHEMA) == 0)
+            continue; /* describes the others */
         input->base.found += input->surveying;
         if (split_name(name, input->member->name, input->member->name_len))
             break;

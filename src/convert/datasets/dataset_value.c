@@ -182,6 +182,7 @@ static coffer_status turn_round(coffer__dataset_value *value, const coffer__npy 
 static coffer_status check_array(const coffer__npy *npy, const coffer_mldf_field *field, coffer_error *err)
 {
     coffer_dtype dtype = npy->structured ? COFFER_DTYPE_NONE : coffer__npy_dtype(&npy->fields[0]);
+    dtype = coffer__dataset_stored_dtype(dtype);
     if (dtype != field->dtype || npy->dimensions != field->ndim)
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
                             "an array of type %s with %zu dimensions, the field has %s with %" PRIu32,

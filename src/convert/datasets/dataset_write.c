@@ -345,6 +345,8 @@ static coffer_status open_writer(packing *work, const char *out_path, bool resum
     opts.borrow = true;
     opts.resumable = resumable;
     opts.resume_tag = resumable ? tag : NULL;
+    if (opts.page_size == 0 && work->input->bytes && work->input->bytes < COFFER__DATASET_LARGE)
+        opts.page_size = COFFER__DATASET_SMALL_PAGE;
     opts.dedup = opts.dedup || (work->input->shares_payloads && !work->opts->encrypt);
     if (resumable && work->opts->resume) {
         coffer_status status = resume_writer(work, out_path, &opts, err);

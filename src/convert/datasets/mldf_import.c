@@ -1,6 +1,7 @@
 /* Files of others as training sets: one input each, all written the same way. */
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "convert/convert.h"
 #include "convert/datasets/dataset_input.h"
 #include "convert/datasets/mldf_export.h"
@@ -8,6 +9,7 @@
 #include "io/source_private.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -56,15 +58,42 @@ static coffer_status take_settings(coffer_mldf_pack_opts *opts, coffer_mldf_writ
     return status;
 }
 
+static void report(coffer_report *notes, const coffer_node *account)
+{
+    const coffer_node *list = coffer_node_find(account, "notes");
+    for (const coffer_node *note = coffer_node_first(list); note; note = coffer_node_next(note))
+        coffer__report_add(notes, COFFER_E_UNSUPPORTED, COFFER_WARNING, COFFER_OFFSET_NONE, "%" PRIu64 " %s",
+                           coffer_node_get_u64(coffer_node_find(note, "count")),
+                           coffer_node_get_text(coffer_node_find(note, "text"), NULL));
+    list = coffer_node_find(account, "left_out");
+    for (const coffer_node *one = coffer_node_first(list); one; one = coffer_node_next(one))
+        coffer__report_add(notes, COFFER_E_UNSUPPORTED, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "left out: %s: %s", coffer_node_get_text(coffer_node_find(one, "sample"), NULL),
+                           coffer_node_get_text(coffer_node_find(one, "text"), NULL));
+    const coffer_node *kept = coffer_node_find(account, "kept_as_text");
+    if (kept)
+        coffer__report_add(
+            notes, COFFER_E_UNSUPPORTED, COFFER_WARNING, COFFER_OFFSET_NONE,
+            "field \"%s\" lists files but is stored as text: some are missing or of different types",
+            coffer_node_get_text(kept, NULL));
+}
+
 /* Writes and closes the input. */
 static coffer_status import(const coffer__convert_job *job, coffer__dataset_input *input, coffer_error *err)
 {
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
     uint8_t room[COFFER_MLDF_KEY_SIZE];
+    coffer_node *account = NULL;
+    input->bytes = coffer_source_size(job->in);
     coffer_status status = take_settings(&opts, &write, room, job, err);
     if (!status)
-        status = coffer__dataset_write(NULL, input, job->out_path, &opts, false, err);
+        status = coffer_node_new(&account, err);
+    if (!status)
+        status = coffer__dataset_write(account, input, job->out_path, &opts, false, err);
+    if (!status && job->notes)
+        report(job->notes, account);
+    coffer_node_free(account);
     sodium_memzero(room, sizeof room);
     coffer__dataset_input_close(input);
     return status ? status : coffer_source_intact(job->in, err);

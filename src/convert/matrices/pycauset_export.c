@@ -53,20 +53,103 @@ const coffer_convert_option coffer__pycauset_to_hdf5_options[] = {
     { NULL, NULL, NULL },
 };
 
+/* From other array files: the options of both ends. */
+#define ARRAY_OPTIONS                                                                           \
+    { "dtype", "TYPE", "element type: bit, i8 to i64, u8 to u64, f16, f32, f64, c64 or c128" }, \
+        { "part", "PART", "part of complex numbers", "real|imag|abs", NULL },                   \
+        { "rows", "A..B", "only these rows, B not included" },                                  \
+        { "cols", "A..B", "only these columns, B not included" },                               \
+        { "max-size", "SIZE", "largest output of a file that is much smaller", NULL, "4G" },    \
+        { "dense", NULL, "convert a large matrix even if almost all of its values are zero" },  \
+    {                                                                                           \
+        "slice", "N,N…", "index in all dimensions but the last two"                             \
+    }
+#define LAYOUT_OPTION                                                                                 \
+    {                                                                                                 \
+        "layout", "LAYOUT", "default: the one that suits the matrix better", "coordinate|array", NULL \
+    }
+#define DELIMITER_OPTION                                                                          \
+    {                                                                                             \
+        "delimiter", "CHAR", "separator of numbers: a character, tab or space (default: a comma)" \
+    }
+#define READ_OPTIONS                                                                                         \
+    { "delimiter", "CHAR", "separator of numbers: a character, tab or space (default: by the first line)" }, \
+    {                                                                                                        \
+        "header", NULL, "the first line names the columns, even when the names are numbers"                  \
+    }
+#define CHOOSE_OPTION                                        \
+    {                                                        \
+        "dataset", "NAME", "name of the dataset in the file" \
+    }
+#define NAME_OPTION                                            \
+    {                                                          \
+        "dataset", "NAME", "name of the dataset", NULL, "data" \
+    }
+#define END_OPTION       \
+    {                    \
+        NULL, NULL, NULL \
+    }
+
+const coffer_convert_option coffer__array_to_npy_options[] = { ARRAY_OPTIONS, END_OPTION };
+const coffer_convert_option coffer__array_to_mtx_options[] = { ARRAY_OPTIONS, LAYOUT_OPTION, END_OPTION };
+const coffer_convert_option coffer__array_to_hdf5_options[] = { ARRAY_OPTIONS, NAME_OPTION, END_OPTION };
+const coffer_convert_option coffer__array_to_csv_options[] = { ARRAY_OPTIONS, DELIMITER_OPTION, END_OPTION };
+const coffer_convert_option coffer__hdf5_to_array_options[] = { ARRAY_OPTIONS, CHOOSE_OPTION, END_OPTION };
+const coffer_convert_option coffer__hdf5_to_mtx_options[] = { ARRAY_OPTIONS, CHOOSE_OPTION, LAYOUT_OPTION,
+                                                              END_OPTION };
+const coffer_convert_option coffer__hdf5_to_csv_options[] = { ARRAY_OPTIONS, CHOOSE_OPTION, DELIMITER_OPTION,
+                                                              END_OPTION };
+const coffer_convert_option coffer__csv_to_npy_options[] = { ARRAY_OPTIONS, READ_OPTIONS, END_OPTION };
+const coffer_convert_option coffer__csv_to_mtx_options[] = { ARRAY_OPTIONS, READ_OPTIONS, LAYOUT_OPTION,
+                                                             END_OPTION };
+const coffer_convert_option coffer__csv_to_hdf5_options[] = { ARRAY_OPTIONS, READ_OPTIONS, NAME_OPTION,
+                                                              END_OPTION };
+
 /* ---- Settings ---- */
 
+/* An index of at most `size`; a negative one counts from the end, as in Python. Nothing: otherwise. */
+static bool parse_index(uint64_t *out, const char *text, size_t len, uint64_t otherwise, uint64_t size)
+{
+    bool negative = len > 0 && *text == '-';
+    uint64_t number = 0;
+    if (len == 0) {
+        *out = otherwise;
+        return true;
+    }
+    for (size_t i = negative; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9' || number > (UINT64_MAX - 9) / 10)
+            return false;
+        number = number * 10 + (uint64_t)(text[i] - '0');
+    }
+    if (len == (size_t)negative || number > size)
+        return false;
+    *out = negative ? size - number : number;
+    return true;
+}
+
+/* "A..B" or "A:B", either end may be missing, or one index. */
 static coffer_status select_range(uint64_t *begin, uint64_t *count, const coffer__convert_job *job,
                                   const char *name, uint64_t size, coffer_error *err)
 {
-    uint64_t first = 0, end = UINT64_MAX;
-    coffer_status status = coffer__job_range(&first, &end, job, name, err);
-    if (status)
-        return status;
-    if (end == UINT64_MAX)
-        end = size;
-    if (first > size || end > size)
+    const char *text = coffer__job_setting(job, name);
+    uint64_t first = 0, end = size;
+    bool good = true;
+    const char *dots = text ? strstr(text, "..") : NULL, *colon = text ? strchr(text, ':') : NULL;
+    if (dots || colon) {
+        const char *stop = dots ? dots : colon, *rest = stop + (dots ? 2 : 1);
+        good = parse_index(&first, text, (size_t)(stop - text), 0, size) &&
+               parse_index(&end, rest, strlen(rest), size, size);
+    } else if (text) {
+        good = *text && parse_index(&first, text, strlen(text), 0, size) && first < size;
+        end = first + 1;
+    }
+    if (!good && text[strspn(text, "0123456789-.:")] == '\0' && strpbrk(text, "0123456789"))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s %s: the matrix has %" PRIu64, name, coffer__job_setting(job, name), size);
+                            "%s %s: the matrix has %" PRIu64, name, text, size);
+    if (!good || first > end)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s: expected A..B, A:B or one index (negative: from the end), not \"%s\"", name,
+                            text);
     *begin = first;
     *count = end - first;
     return COFFER_OK;
@@ -331,10 +414,28 @@ coffer_status coffer__pycauset_export_metadata(coffer__sink **out, const coffer_
     return COFFER_OK;
 }
 
+/* Notes of people and programs that the output has no place for. */
+static void note_lost_metadata(const coffer__pycauset_export *export)
+{
+    static const char *const maps[] = { "properties", "provenance", "cached" };
+    const coffer_pycauset_value *root = coffer_pycauset_metadata(export->matrix);
+    size_t lost = 0;
+    if (!export->job->notes || coffer__job_has(export->job, "metadata"))
+        return;
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
+        lost += coffer_pycauset_value_count(coffer_pycauset_value_find(root, maps[i]));
+    if (lost > 0)
+        coffer__report_add(export->job->notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "%zu values of the metadata are not kept%s", lost,
+                           strcmp(export->job->from, "pycauset") == 0 ? "; --metadata FILE writes them" : "");
+}
+
 coffer_status coffer__pycauset_export_commit(coffer__sink *sink, const coffer__pycauset_export *export,
                                              coffer_error *err)
 {
     coffer__sink *metadata = NULL;
+    if (!export->keeps_properties)
+        note_lost_metadata(export);
     coffer_status status = coffer__pycauset_export_metadata(&metadata, export, err);
     if (status)
         coffer__sink_discard(sink);

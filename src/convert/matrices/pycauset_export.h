@@ -26,9 +26,10 @@ typedef struct coffer__pycauset_export {
     coffer_pycauset *matrix;
     const coffer_pycauset_info *info;
     coffer_pycauset_tile selection;
-    bool is_whole;      /* the selection is all there is */
-    bool is_vector;     /* of one dimension */
-    coffer_dtype dtype; /* of the values that are given out; BOOL for bits */
+    bool is_whole;         /* the selection is all there is */
+    bool is_vector;        /* of one dimension */
+    bool keeps_properties; /* the output has a place for them */
+    coffer_dtype dtype;    /* of the values that are given out; BOOL for bits */
     coffer__pycauset_part part;
     /* How values are read before they become that. */
     coffer_dtype read_dtype;

@@ -25,14 +25,15 @@
     }
 
 const coffer_convert_option coffer__pycauset_from_npy_options[] = {
+    { "slice", "N,N…", "index in all dimensions but the last two" },
     { "rows", "N", "number of rows of the matrix" },
     { "cols", "N", "number of columns of the matrix" },
     COMMON_OPTIONS,
 };
 
 const coffer_convert_option coffer__pycauset_from_npz_options[] = {
+    { "slice", "N,N…", "index in all dimensions but the last two" },
     { "member", "NAME", "name of the array in the archive" },
-    { "max-size", "SIZE", "largest size of an array that is much smaller in the archive", NULL, "4G" },
     { "rows", "N", "number of rows of the matrix" },
     { "cols", "N", "number of columns of the matrix" },
     COMMON_OPTIONS,
@@ -46,17 +47,18 @@ const coffer_convert_option coffer__pycauset_from_raw_options[] = {
 };
 
 const coffer_convert_option coffer__pycauset_from_csv_options[] = {
-    { "delimiter", "CHAR", "separator of numbers: a character, tab or space (default: a comma)" },
+    { "delimiter", "CHAR", "separator of numbers: a character, tab or space (default: by the first line)" },
     { "header", NULL, "the first line names the columns, even when the names are numbers" },
     COMMON_OPTIONS,
 };
 
 const coffer_convert_option coffer__pycauset_from_mtx_options[] = {
-    { "dense", NULL, "convert a large matrix even if almost all of its values are zero" },
+    { "dense", NULL, "store a sparse matrix with all its zeros" },
     COMMON_OPTIONS,
 };
 
 const coffer_convert_option coffer__pycauset_from_hdf5_options[] = {
+    { "slice", "N,N…", "index in all dimensions but the last two" },
     { "dataset", "NAME", "name of the dataset in the file" },
     { "dense", NULL, "convert a large dataset even if almost none of its values are stored" },
     COMMON_OPTIONS,
@@ -167,6 +169,8 @@ static coffer_status run(import *state, coffer__pycauset_opener open, coffer_err
     const coffer__convert_job *job = state->job;
     coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
     opts.overwrite = job->overwrite;
+    if (job->is_scratch)
+        opts.durability = COFFER_DURABILITY_NONE;
     coffer_status status = open(&state->input, job, err);
     if (status)
         return status;

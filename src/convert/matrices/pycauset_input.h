@@ -43,6 +43,11 @@ coffer_status coffer__pycauset_input_mtx(coffer__pycauset_input *out, const coff
 coffer_status coffer__pycauset_input_hdf5(coffer__pycauset_input *out, const coffer__convert_job *job,
                                           coffer_error *err);
 
+/* The setting "slice": an index for each of the dimensions before the last two, as the number of the matrix
+ * among all of them. COFFER_E_INVALID_ARGUMENT when there are more or fewer indices, or one is too large. */
+coffer_status coffer__pycauset_slice(uint64_t *matrix, const uint64_t *shape, size_t dimensions,
+                                     const coffer__convert_job *job, coffer_error *err);
+
 /* Sets the shape for `count` elements from the settings "rows" and "cols", either of which may be missing.
  * COFFER_E_INVALID_ARGUMENT when the product is not `count`. */
 coffer_status coffer__pycauset_reshape(coffer__pycauset_input *out, uint64_t count,

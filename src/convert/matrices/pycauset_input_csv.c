@@ -31,10 +31,44 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
+/* The first of tab, semicolon and comma that the first line with something in it has; else blanks. */
+static coffer_status detect_delimiter(char *out, const coffer__convert_job *job, coffer_error *err)
+{
+    static const char candidates[] = "\t;,";
+    coffer__text_window window;
+    char *line;
+    size_t len;
+    bool found = false;
+    *out = ',';
+    coffer_status status = coffer__text_window_open(&window, job->in, job->limits.string_bytes, err);
+    if (status)
+        return status;
+    do {
+        status = coffer__text_window_line(&line, &len, &window, err);
+        while (!status && line && len > 0 && is_blank(*line) && *line != '\t') {
+            line++;
+            len--;
+        }
+        found = !status && line && len > 0 && *line != '#';
+    } while (!status && line && !found);
+    for (size_t i = 0; found && candidates[i]; i++) {
+        if (memchr(line, candidates[i], len)) {
+            *out = candidates[i];
+            found = false;
+        }
+    }
+    if (found && memchr(line, ' ', len))
+        *out = ' ';
+    coffer__text_window_close(&window);
+    return status;
+}
+
 static coffer_status open_lines(lines *out, const coffer__convert_job *job, coffer_error *err)
 {
     memset(out, 0, sizeof *out);
-    coffer_status status = coffer__pycauset_delimiter(&out->delimiter, job, err);
+    coffer_status status = coffer__job_has(job, "delimiter")
+                               ? coffer__pycauset_delimiter(&out->delimiter, job, err)
+                               : detect_delimiter(&out->delimiter, job, err);
     if (status)
         return status;
     out->skip_first = coffer__job_has(job, "header");
@@ -76,6 +110,19 @@ static bool take_field(const char **text, size_t *len, lines *from)
     return true;
 }
 
+/* "-0" is a zero with a sign, which no integer has. */
+static bool parse_field(coffer__number *out, const char *text, size_t len)
+{
+    size_t zeros = 1;
+    while (zeros < len && text[zeros] == '0')
+        zeros++;
+    if (len > 1 && text[0] == '-' && zeros == len) {
+        *out = coffer__number_f64(-0.0);
+        return true;
+    }
+    return coffer__number_parse(out, text, len);
+}
+
 /* A first line without a single number says what the columns are called. */
 static bool is_header(lines *from)
 {
@@ -84,7 +131,7 @@ static bool is_header(lines *from)
     coffer__number number;
     bool found = false;
     while (!found && take_field(&text, &len, from))
-        found = coffer__number_parse(&number, text, len);
+        found = parse_field(&number, text, len);
     from->at = start;
     from->field = 0;
     return !found;
@@ -135,7 +182,7 @@ static coffer_status survey_line(survey *out, lines *from, coffer_error *err)
     size_t len;
     while (take_field(&text, &len, from)) {
         coffer__number number;
-        if (!coffer__number_parse(&number, text, len))
+        if (!parse_field(&number, text, len))
             return fail_field(from, text, len, err);
         out->has_reals |= number.kind == COFFER__NUMBER_F64;
         out->has_negatives |= number.kind == COFFER__NUMBER_I64;
@@ -194,7 +241,7 @@ static coffer_status read_rows(void *out, uint64_t count, coffer__pycauset_input
         for (uint64_t col = 0; col < input->cols; col++, to += 8) {
             coffer__number number;
             /* The survey has seen all this; the file may have changed since. */
-            if (!more || !take_field(&text, &len, from) || !coffer__number_parse(&number, text, len))
+            if (!more || !take_field(&text, &len, from) || !parse_field(&number, text, len))
                 return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
                                     "line %" PRIu64 " changed while it was read", from->line);
             store(to, input->dtype, &number);

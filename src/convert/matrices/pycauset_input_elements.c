@@ -1,4 +1,5 @@
 /* Rows from consecutive elements in row-major or column-major order. */
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
@@ -7,7 +8,9 @@
 #include "convert/matrices/pycauset_values.h"
 #include "outside/arrays/npy.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* Pieces of columns that are turned into rows at a time. The wider a band, the longer the pieces that are
  * read of each column. */
@@ -137,6 +140,36 @@ coffer_status coffer__pycauset_input_elements(coffer__pycauset_input *out,
         out->band_bytes =
             limits->memory_bytes / 4 < MAX_BAND_BYTES ? limits->memory_bytes / 4 : MAX_BAND_BYTES;
     return COFFER_OK;
+}
+
+coffer_status coffer__pycauset_slice(uint64_t *matrix, const uint64_t *shape, size_t dimensions,
+                                     const coffer__convert_job *job, coffer_error *err)
+{
+    const char *text = coffer__job_setting(job, "slice"), *at = text ? text : "";
+    size_t given = 0;
+    uint64_t number = 0;
+    for (; *at && given + 2 < dimensions; given++) {
+        char *end;
+        bool negative = *at == '-';
+        errno = 0;
+        uint64_t index = strtoull(at + negative, &end, 10);
+        if (end == at + negative || errno || (*end && *end != ',') || index > shape[given] ||
+            (!negative && index == shape[given]) || (negative && index == 0))
+            break;
+        number = number * shape[given] + (negative ? shape[given] - index : index);
+        at = end + (*end == ',');
+    }
+    *matrix = number;
+    if (given + 2 == dimensions && !*at)
+        return COFFER_OK;
+    coffer__buffer sizes = COFFER__BUFFER_INIT;
+    for (size_t i = 0; i < dimensions && i < 8; i++)
+        coffer__buffer_printf(&sizes, "%s%" PRIu64, i ? " x " : "", shape[i]);
+    coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                 "an array of %s: --slice selects a matrix by %zu ind%s", coffer__buffer_text(&sizes),
+                 dimensions - 2, dimensions == 3 ? "ex" : "ices");
+    coffer__buffer_free(&sizes);
+    return COFFER_E_INVALID_ARGUMENT;
 }
 
 coffer_status coffer__pycauset_reshape(coffer__pycauset_input *out, uint64_t count,

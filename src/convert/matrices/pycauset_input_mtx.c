@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "convert/matrices/pycauset_input.h"
 #include "convert/matrices/pycauset_values.h"
 #include "io/file.h"
@@ -55,6 +56,8 @@ static coffer_dtype dtype_of(const coffer__mtx *mtx, coffer_dtype wanted)
         return COFFER_DTYPE_BOOL;
     case COFFER__MTX_COMPLEX:
         return COFFER_DTYPE_C128;
+    case COFFER__MTX_UNSIGNED:
+        return COFFER_DTYPE_U64;
     case COFFER__MTX_INTEGER:
         return wanted == COFFER_DTYPE_U64 && !has_negatives ? COFFER_DTYPE_U64 : COFFER_DTYPE_I64;
     default:
@@ -195,13 +198,25 @@ static coffer_status refuse_sparse(const coffer__mtx *mtx, coffer_dtype dtype, b
                 coffer__mul_u64(&bytes, values, coffer_dtype_size(dtype));
     if (fits && bits)
         bytes = values / 8;
-    if (fits && (bytes <= job->limits.memory_bytes || mtx->entries >= values / MAX_SPARSE_RATIO ||
-                 coffer__job_has(job, "dense")))
-        return COFFER_OK;
-    return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                        "%" PRIu64 " entries in %" PRIu64 " × %" PRIu64 " would fill more than %" PRIu64
-                        " bytes with zeros; use --dense to convert it anyway",
-                        mtx->entries, mtx->rows, mtx->cols, job->limits.memory_bytes);
+    bool huge = !fits || (bytes > job->limits.memory_bytes && mtx->entries < values / MAX_SPARSE_RATIO);
+    if (!fits || (huge && !coffer__job_has(job, "dense")))
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "%" PRIu64 " entries in %" PRIu64 " × %" PRIu64 " would fill more than %" PRIu64
+                            " bytes with zeros; use --dense to convert it anyway",
+                            mtx->entries, mtx->rows, mtx->cols, job->limits.memory_bytes);
+    bool sparse =
+        fits && mtx->coordinate && mtx->symmetry == COFFER__MTX_GENERAL && mtx->entries < values / 2;
+    if (sparse && job->notes && job->is_scratch)
+        coffer__report_add(job->notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "%" PRIu64 " of %" PRIu64 " values are zeros that the input does not store",
+                           values - mtx->entries, values);
+    if (sparse && !job->is_scratch && !coffer__job_has(job, "dense") && !coffer__job_has(job, "type"))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a sparse matrix of %" PRIu64 " × %" PRIu64 " with %" PRIu64
+                            " entries would be stored with all its zeros, in %" PRIu64
+                            " bytes; use --dense for that, or --type triangular, causal or diagonal",
+                            mtx->rows, mtx->cols, mtx->entries, bytes);
+    return COFFER_OK;
 }
 
 /* ---- Arrays ---- */

@@ -26,7 +26,7 @@ static coffer_status fail_type(const coffer__npy *npy, coffer_error *err)
                         "elements of type %c%" PRIu64 " are not numbers", field->kind, field->size);
 }
 
-static coffer_status take_shape(coffer__pycauset_input *out, const coffer__npy *npy,
+static coffer_status take_shape(coffer__pycauset_input *out, uint64_t *matrix, const coffer__npy *npy,
                                 const coffer__convert_job *job, coffer_error *err)
 {
     bool reshaped = coffer__job_has(job, "rows") || coffer__job_has(job, "cols");
@@ -35,9 +35,19 @@ static coffer_status take_shape(coffer__pycauset_input *out, const coffer__npy *
                             "an array in Fortran order keeps its shape; save a.reshape(...) instead");
     if (reshaped)
         return coffer__pycauset_reshape(out, npy->count, job, err);
-    if (npy->dimensions > 2)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "an array of %zu dimensions; a matrix has two; set --rows or --cols",
+    if (npy->dimensions > 2) {
+        if (npy->fortran_order)
+            return coffer__fail(
+                err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                "an array of %zu dimensions in Fortran order; save numpy.ascontiguousarray(a)",
+                npy->dimensions);
+        out->rows = npy->shape[npy->dimensions - 2];
+        out->cols = npy->shape[npy->dimensions - 1];
+        return coffer__pycauset_slice(matrix, npy->shape, npy->dimensions, job, err);
+    }
+    if (coffer__job_has(job, "slice"))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "--slice is for arrays of three dimensions and more, this has %zu",
                             npy->dimensions);
     out->is_vector = npy->dimensions == 1;
     out->rows = npy->dimensions > 0 ? npy->shape[0] : 1;
@@ -52,10 +62,12 @@ static coffer_status take_array(coffer__pycauset_input *out, coffer__pycauset_el
     out->dtype = npy->structured ? COFFER_DTYPE_NONE : coffer__npy_dtype(&npy->fields[0]);
     if (out->dtype == COFFER_DTYPE_NONE)
         return fail_type(npy, err);
-    coffer_status status = take_shape(out, npy, job, err);
+    uint64_t matrix = 0;
+    coffer_status status = take_shape(out, &matrix, npy, job, err);
     if (status)
         return status;
-    elements->offset = npy->data_offset;
+    /* The header was read with the whole size, so no product overflows. */
+    elements->offset = npy->data_offset + matrix * out->rows * out->cols * npy->item_size;
     elements->big_endian = npy->fields[0].big_endian;
     elements->by_columns = npy->fortran_order && !out->is_vector;
     return COFFER_OK;
@@ -128,10 +140,6 @@ coffer_status coffer__pycauset_input_npz(coffer__pycauset_input *out, const coff
         status = choose_member(&index, &held->npz, job, err);
     if (!status)
         status = take_array(out, &elements, &held->npz.arrays[index].npy, job, err);
-    if (!status) {
-        const coffer__zip_member *member = coffer__zip_at(held->npz.zip, held->npz.arrays[index].member);
-        status = coffer__pycauset_check_expansion(member->size, false, member->packed, job, err);
-    }
     if (!status)
         status = coffer__npz_source(&held->member, &held->npz, index,
                                     elements.by_columns ? COFFER__ZIP_RANDOM : COFFER__ZIP_FORWARD, err);

@@ -1,4 +1,5 @@
 /* The values of a matrix as a dataset of an HDF5 file, its properties as attributes. */
+#include "base/report.h"
 #include "convert/matrices/pycauset_export.h"
 #include "outside/arrays/hdf5.h"
 
@@ -56,12 +57,21 @@ static coffer_status write_properties(hdf5_export *export, coffer_error *err)
     const coffer_pycauset_value *properties =
         coffer_pycauset_value_find(coffer_pycauset_metadata(export->common.matrix), "properties");
     coffer_status status = COFFER_OK;
+    size_t lost = 0;
     for (size_t i = 0; !status && i < coffer_pycauset_value_count(properties); i++) {
         coffer__hdf5_attribute attribute = { .name = coffer_pycauset_value_key_at(properties, i, NULL) };
         if (attribute.name && attribute.name[0] &&
             to_attribute(&attribute, coffer_pycauset_value_at(properties, i)))
             status = export->hdf5->put_attribute(export->file, &attribute, err);
+        else
+            lost++;
     }
+    if (lost > 0 && export->common.job->notes && !coffer__job_has(export->common.job, "metadata"))
+        coffer__report_add(export->common.job->notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "%zu properties are lists, maps or bytes, which are not written as attributes%s",
+                           lost,
+                           strcmp(export->common.job->from, "pycauset") == 0 ? "; --metadata FILE writes them"
+                                                                             : "");
     return status;
 }
 
@@ -116,6 +126,7 @@ coffer_status coffer__pycauset_to_hdf5(const coffer__convert_job *job, coffer_er
     coffer_status status = coffer__pycauset_export_open(&export.common, job, &target, err);
     if (status)
         return status;
+    export.common.keeps_properties = true;
     status = write_all(&export, err);
     if (status)
         coffer__sink_discard(export.sink);

@@ -275,13 +275,39 @@ static coffer_status write_array(mtx_export *export, coffer_error *err)
                                                    : visit(export, put_value, NULL, err);
 }
 
+static coffer_status find_large(mtx_export *export, uint64_t row, uint64_t col, const uint8_t *value,
+                                void *context, coffer_error *err)
+{
+    bool *found = context;
+    uint64_t number;
+    (void)export, (void)row, (void)col, (void)err;
+    memcpy(&number, value, sizeof number);
+    *found = *found || number > INT64_MAX;
+    return COFFER_OK;
+}
+
+/* Readers take "integer" for 64 bits with a sign; larger ones have a field of their own. */
+static coffer_status choose_field(mtx_export *export, coffer_error *err)
+{
+    bool large = false;
+    coffer_status status = COFFER_OK;
+    export->field = field_of(export->common.dtype, export->coordinate);
+    if (export->common.dtype == COFFER_DTYPE_U64)
+        status = visit(export, find_large, &large, err);
+    if (large)
+        export->field = COFFER__MTX_UNSIGNED;
+    coffer__pycauset_export_rewind(&export->common);
+    return status;
+}
+
 static coffer_status write_all(mtx_export *export, coffer_error *err)
 {
     coffer_status status = choose_layout(export, err);
     if (status)
         return status;
-    export->field = field_of(export->common.dtype, export->coordinate);
     status = choose_symmetry(export, err);
+    if (!status)
+        status = choose_field(export, err);
     if (status)
         return status;
     export->text = coffer__malloc(TEXT_SIZE);

@@ -3,6 +3,7 @@
 #include "base/elements.h"
 #include "base/fail.h"
 #include "base/quantity.h"
+#include "io/file.h"
 #include "outside/text/number.h"
 
 #include <inttypes.h>
@@ -33,7 +34,9 @@ coffer_status coffer__pycauset_dtype_setting(coffer_dtype *out, const coffer__co
 coffer_status coffer__pycauset_delimiter(char *out, const coffer__convert_job *job, coffer_error *err)
 {
     const char *text = coffer__job_setting(job, "delimiter");
-    if (!text || strcmp(text, "comma") == 0)
+    if (!text && job->out_path && coffer__file_has_extension(job->out_path, ".tsv"))
+        *out = '\t';
+    else if (!text || strcmp(text, "comma") == 0)
         *out = ',';
     else if (strcmp(text, "tab") == 0 || strcmp(text, "\\t") == 0)
         *out = '\t';

@@ -287,7 +287,7 @@ static bool is_kept(uint32_t type)
     return type != COFFER_MCF_MODEL_INFO && type != COFFER_MCF_QUANT_INFO &&
            type != COFFER_MCF_TENSOR_INDEX && type != COFFER_MCF_TENSOR_DATA &&
            type != COFFER_MCF_CHECKSUMS && type != COFFER_MCF_QUALITY && type != COFFER_MCF_DIRECTORY_COPY &&
-           type != COFFER_MCF_DAMAGE;
+           type != COFFER_MCF_DAMAGE && type != COFFER_MCF_FILES;
 }
 
 static coffer_status put_sections(gguf_export *export, coffer_error *err)
@@ -295,6 +295,7 @@ static coffer_status put_sections(gguf_export *export, coffer_error *err)
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < coffer_mcf_section_count(export->model); i++) {
         uint32_t type = coffer_mcf_section_at(export->model, i)->type;
+        uint32_t version = coffer_mcf_section_at(export->model, i)->version;
         const char *name = coffer_mcf_section_name(type);
         coffer__buffer number = COFFER__BUFFER_INIT;
         uint8_t *bytes = NULL;
@@ -302,12 +303,32 @@ static coffer_status put_sections(gguf_export *export, coffer_error *err)
         if (!is_kept(type))
             continue;
         coffer__buffer_printf(&number, "0x%08x", (unsigned)type);
+        if (version != 1)
+            coffer__buffer_printf(&number, ".%u", (unsigned)version);
         status = coffer_mcf_read_section(&bytes, &len, export->model, type, err);
         if (!status)
             status = put_text(export, COFFER__GGUF_FROM_SECTION, name ? name : coffer__buffer_text(&number),
                               (const char *)bytes, len, err);
         coffer_free(bytes);
         coffer__buffer_free(&number);
+    }
+    return status;
+}
+
+static coffer_status put_files(gguf_export *export, coffer_error *err)
+{
+    const coffer_mcf_file *files = NULL;
+    size_t count = 0;
+    coffer_status status = coffer_mcf_get_files(&files, &count, export->model, err);
+    for (size_t i = 0; !status && i < count; i++) {
+        bool is_head = files[i].kind == COFFER_MCF_FILE_SAFETENSORS_HEAD;
+        uint8_t *bytes = NULL;
+        size_t len = 0;
+        status = coffer_mcf_read_file(&bytes, &len, export->model, files[i].name, err);
+        if (!status)
+            status = put_text(export, is_head ? COFFER__GGUF_FROM_HEAD : COFFER__GGUF_FROM_FILE,
+                              files[i].name, (const char *)bytes, len, err);
+        coffer_free(bytes);
     }
     return status;
 }
@@ -375,6 +396,8 @@ coffer_status coffer__gguf_put_model(coffer__buffer *out, coffer__gguf_written *
         status = put_table(&export, err);
     if (!status)
         status = put_sections(&export, err);
+    if (!status)
+        status = put_files(&export, err);
     if (!status && out->failed)
         status = coffer__fail_no_memory(err, out->len);
     if (!status)

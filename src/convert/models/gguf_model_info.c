@@ -11,6 +11,7 @@
 #include "convert/models/mcf_stand_in.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define FIELD(key, member, is_float)                           \
@@ -259,20 +260,38 @@ static bool begins(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* The section type for a key that contains a file; 0 for other keys. */
-static uint32_t section_of(const coffer__gguf_key *key)
+/* Sections that describe the tensors are written again. */
+static bool is_structure(uint32_t type)
 {
+    return type == 0 || type == COFFER_MCF_MODEL_INFO || type == COFFER_MCF_QUANT_INFO ||
+           type == COFFER_MCF_TENSOR_INDEX || type == COFFER_MCF_TENSOR_DATA ||
+           type == COFFER_MCF_CHECKSUMS || type == COFFER_MCF_QUALITY || type == COFFER_MCF_DIRECTORY_COPY ||
+           type == COFFER_MCF_DAMAGE || type == COFFER_MCF_FILES;
+}
+
+/* The section type for a key that contains a section; 0 for other keys. */
+static uint32_t section_of(uint32_t *version, const coffer__gguf_key *key)
+{
+    static const size_t prefix = sizeof COFFER__GGUF_FROM_SECTION - 1;
+    unsigned type = 0, number = 1;
+    int end = 0, whole = 0;
+    *version = 1;
     if (key->type != COFFER__GGUF_STRING || !begins(key->name, COFFER__GGUF_FROM_SECTION))
         return 0;
-    uint32_t type = coffer_mcf_section_by_name(key->name + strlen(COFFER__GGUF_FROM_SECTION));
-    return type >= COFFER_MCF_CONFIG && type <= COFFER_MCF_MERGES ? type : 0;
+    const char *name = key->name + prefix;
+    int found = sscanf(name, "0x%8x%n.%u%n", &type, &end, &number, &whole);
+    if (!(found == 1 && name[end] == 0) && !(found == 2 && name[whole] == 0))
+        type = coffer_mcf_section_by_name(name);
+    else
+        *version = number;
+    return is_structure(type) ? 0 : type;
 }
 
 static coffer_status add_section(gguf_import *import, const coffer__gguf_key *key, uint32_t type,
-                                 coffer_error *err)
+                                 uint32_t version, coffer_error *err)
 {
     coffer__mcf_pack *pack = import->pack;
-    coffer__mcf_resource resource = { .type = type };
+    coffer__mcf_resource resource = { .type = type, .version = version };
     coffer_status status = coffer__array_reserve_one(&pack->resources, &pack->resource_capacity,
                                                      pack->resource_count, sizeof *pack->resources, err);
     if (!status)
@@ -286,6 +305,28 @@ static coffer_status add_section(gguf_import *import, const coffer__gguf_key *ke
     }
     pack->resources[pack->resource_count++] = resource;
     return COFFER_OK;
+}
+
+/* The name of a file that the key contains; NULL for other keys. */
+static const char *file_of(coffer_mcf_file_kind *kind, const coffer__gguf_key *key)
+{
+    bool is_head = begins(key->name, COFFER__GGUF_FROM_HEAD);
+    const char *name =
+        key->name + (is_head ? strlen(COFFER__GGUF_FROM_HEAD) : strlen(COFFER__GGUF_FROM_FILE));
+    *kind = is_head ? COFFER_MCF_FILE_SAFETENSORS_HEAD : COFFER_MCF_FILE_WHOLE;
+    return key->type == COFFER__GGUF_STRING && (is_head || begins(key->name, COFFER__GGUF_FROM_FILE)) &&
+                   coffer_mcf_file_name_is_safe(name)
+               ? name
+               : NULL;
+}
+
+static coffer_status add_file(gguf_import *import, const coffer__gguf_key *key, const char *name,
+                              coffer_mcf_file_kind kind, coffer_error *err)
+{
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    coffer_status status = coffer__gguf_read_value(&bytes, &len, import->gguf, key, err);
+    return status ? status : coffer__mcf_pack_add_file(import->pack, name, kind, bytes, len, err);
 }
 
 /* Keys derived from config.json are derived again. */
@@ -321,13 +362,17 @@ static coffer_status take_key(gguf_import *import, const coffer__gguf_key *key, 
 {
     const coffer__gguf_field *field = find_field(import, key->name);
     coffer__mcf_info *info = &import->pack->info;
-    uint32_t section = section_of(key);
+    uint32_t version = 1, section = section_of(&version, key);
+    coffer_mcf_file_kind kind;
+    const char *file = file_of(&kind, key);
     coffer_status status = COFFER_OK;
     bool done = false;
     if (strcmp(key->name, "general.alignment") == 0)
         return COFFER_OK;
     if (section)
-        return add_section(import, key, section, err);
+        return add_section(import, key, section, version, err);
+    if (file)
+        return add_file(import, key, file, kind, err);
     if (is_kv(key))
         return restore_kv(import, key, err);
     if (strcmp(key->name, COFFER__GGUF_ROPE_TYPE) == 0 && key->type == COFFER__GGUF_U32)

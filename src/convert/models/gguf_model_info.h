@@ -8,7 +8,10 @@
  *   no ARCH.vocab_size, general.name   the key "gguf.KEY#none", when the field was filled from elsewhere
  *   mcf.kv.KEY                         the key "KEY", which did not come from GGUF
  *   mcf.model_info.rope_type           the field, when the other keys would give another value
- *   mcf.section.NAME                   a section: "config.json", or "0x00000200" for one without a name
+ *   mcf.section.NAME                   a section: "config.json", or "0x00000200" for one without a name; with
+ *                                      its version after a dot when that is not 1: "0x00000200.2"
+ *   mcf.file.NAME                      another file of the model's folder
+ *   mcf.safetensors_head.NAME          the head of a safetensors file
  *
  * A value that its field cannot hold exactly, such as an architecture "qwen2", is also kept as a key,
  * which an export prefers to the field. general.alignment is layout and is left out. */
@@ -23,6 +26,8 @@
 #define COFFER__GGUF_KEY "gguf."
 #define COFFER__GGUF_FROM_KV "mcf.kv."
 #define COFFER__GGUF_FROM_SECTION "mcf.section."
+#define COFFER__GGUF_FROM_FILE "mcf.file."
+#define COFFER__GGUF_FROM_HEAD "mcf.safetensors_head."
 #define COFFER__GGUF_ROPE_TYPE "mcf.model_info.rope_type"
 /* In the place of a type: the GGUF file did not have the key. */
 #define COFFER__GGUF_ABSENT "none"

@@ -260,7 +260,7 @@ typedef struct region_writer {
     coffer__tensors_put put;
     void *context;
     uint8_t *memory; /* of a run */
-    uint64_t written;
+    uint64_t written, small_scales;
     float largest;
 } region_writer;
 
@@ -287,6 +287,7 @@ static coffer_status put_run(void *context, const uint8_t *blocks, size_t count,
         if (writer->part == COFFER__QUANT_SCALES) {
             float largest = largest_of(&block, elements);
             writer->largest = largest > writer->largest ? largest : writer->largest;
+            writer->small_scales += coffer__repack_scale_is_small(block.scale);
             coffer__store_u16(writer->memory + used, block.scale);
             used += 2;
         } else if (writer->part == COFFER__QUANT_SUBS) {
@@ -310,9 +311,9 @@ static coffer_status put_padding(region_writer *writer, uint64_t end, coffer_err
     return missing ? writer->put(writer->context, zeros, missing, err) : COFFER_OK;
 }
 
-coffer_status coffer__gguf_repack_in(float *largest, const coffer__chosen_tensor *chosen,
-                                     coffer__tensors_stream *stream, coffer__tensors_put put, void *context,
-                                     coffer_error *err)
+coffer_status coffer__gguf_repack_in(float *largest, uint64_t *small_scales,
+                                     const coffer__chosen_tensor *chosen, coffer__tensors_stream *stream,
+                                     coffer__tensors_put put, void *context, coffer_error *err)
 {
     const coffer__gguf *gguf = coffer__gguf_of(chosen->set);
     const coffer__gguf_tensor *tensor =
@@ -336,6 +337,7 @@ coffer_status coffer__gguf_repack_in(float *largest, const coffer__chosen_tensor
     }
     coffer__free(writer.memory);
     *largest = writer.largest;
+    *small_scales += writer.small_scales;
     return status;
 }
 

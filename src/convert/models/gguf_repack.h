@@ -26,9 +26,10 @@ coffer_status coffer__gguf_repack_out(const coffer__chosen_tensor *chosen, const
  * the payload if its type may qualify. */
 coffer_status coffer__gguf_repack_dtype(coffer_dtype *out, const coffer_tensors *set, size_t index,
                                         coffer_error *err);
-/* Writes the blocks of GGUF as a payload of chosen->dtype. largest : the largest magnitude. */
-coffer_status coffer__gguf_repack_in(float *largest, const coffer__chosen_tensor *chosen,
-                                     coffer__tensors_stream *stream, coffer__tensors_put put, void *context,
-                                     coffer_error *err);
+/* Writes the blocks of GGUF as a payload of chosen->dtype. largest : the largest magnitude. small_scales :
+ * counts scales below the normal range of float16, which the first program of MCF reads as 0. */
+coffer_status coffer__gguf_repack_in(float *largest, uint64_t *small_scales,
+                                     const coffer__chosen_tensor *chosen, coffer__tensors_stream *stream,
+                                     coffer__tensors_put put, void *context, coffer_error *err);
 
 #endif

@@ -44,6 +44,12 @@ static bool scale_f16(uint16_t *out, uint16_t value, float factor)
     return isfinite(product) && isfinite(coffer__f16_to_f32(*out)) && coffer__f16_to_f32(*out) == product;
 }
 
+bool coffer__repack_scale_is_small(uint16_t scale)
+{
+    enum { MAGNITUDE = 0x7FFF, LEAST_NORMAL = 0x0400 };
+    return (scale & MAGNITUDE) != 0 && (scale & MAGNITUDE) < LEAST_NORMAL;
+}
+
 /* ---- From GGUF ---- */
 
 static void unpack_nibbles(int8_t *out, const uint8_t *bytes, size_t count)

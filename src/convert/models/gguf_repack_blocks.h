@@ -17,6 +17,8 @@ typedef struct coffer__repack_block {
 void coffer__repack_unpack_codes(int8_t *out, const uint8_t *bytes, unsigned bits, size_t count);
 void coffer__repack_pack_codes(uint8_t *out, const int8_t *codes, unsigned bits, size_t count);
 
+/* Whether an f16 scale is below the normal range and not 0: the first program of MCF reads it as 0. */
+bool coffer__repack_scale_is_small(uint16_t scale);
 /* True for the types that coffer__repack_from_gguf may accept. */
 bool coffer__repack_knows(uint32_t type);
 /* False when MCF cannot store the numbers of the block exactly. */

@@ -268,10 +268,9 @@ static coffer_status walk(coffer__mcf_pack *pack, const char *folder, const char
 
 coffer_status coffer__mcf_pack_folder(coffer__mcf_pack *pack, const char *folder, coffer_error *err)
 {
-    char *real = coffer__os_real_path(folder); /* the folder itself may be a link */
-    if (!real)
-        return coffer__fail_no_memory(err, strlen(folder));
-    coffer_status status = walk(pack, real, "", MAX_DEPTH, err);
+    /* The folder itself may be a link; one whose parents cannot be read has no real path. */
+    char *real = coffer__os_real_path(folder);
+    coffer_status status = walk(pack, real ? real : folder, "", MAX_DEPTH, err);
     free(real);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "convert/models/gguf_repack.h"
 #include "convert/models/mcf_pack.h"
 #include "convert/models/mcf_stand_in.h"
@@ -193,11 +194,12 @@ static coffer_status put(void *context, const void *bytes, size_t len, coffer_er
     return coffer_mcf_writer_write(context, bytes, len, err);
 }
 
-static coffer_status put_blocks(coffer_mcf_writer *writer, const coffer__chosen_tensor *chosen,
-                                coffer__tensors_stream *stream, coffer_error *err)
+static coffer_status put_blocks(coffer_mcf_writer *writer, uint64_t *small_scales,
+                                const coffer__chosen_tensor *chosen, coffer__tensors_stream *stream,
+                                coffer_error *err)
 {
     float largest = 0;
-    coffer_status status = coffer__gguf_repack_in(&largest, chosen, stream, put, writer, err);
+    coffer_status status = coffer__gguf_repack_in(&largest, small_scales, chosen, stream, put, writer, err);
     return status ? status : coffer_mcf_writer_set_clip(writer, -largest, largest, err);
 }
 
@@ -305,6 +307,7 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
                                    const coffer__selection *selection, coffer_error *err)
 {
     coffer__tensors_stream *stream = NULL;
+    uint64_t small_scales = 0;
     coffer_status status = coffer__tensors_stream_new(&stream, pack->opts.threads, &pack->limits,
                                                       pack->opts.progress, selection->bytes, err);
     for (size_t i = 0; !status && i < selection->count; i++) {
@@ -320,13 +323,17 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
         else if (!status && chosen->quantize)
             status = pack->put_tensor(pack->put_context, chosen, i, stream, writer, err);
         else if (!status && chosen->repack)
-            status = put_blocks(writer, chosen, stream, err);
+            status = put_blocks(writer, &small_scales, chosen, stream, err);
         else if (!status)
             status = coffer__tensors_stream_run(stream, chosen, put, writer, err);
         if (!status)
             status = coffer_mcf_writer_end_tensor(writer, err);
     }
     coffer__tensors_stream_free(stream);
+    if (!status && small_scales && pack->opts.notes)
+        coffer__report_add(pack->opts.notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "scales below the normal range of float16: %" PRIu64 "; mantle reads them as 0",
+                           small_scales);
     return status;
 }
 

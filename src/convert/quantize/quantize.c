@@ -105,6 +105,7 @@ coffer_status coffer__quantize_new_task(coffer__quantize_task *out, float **weig
         .method = (coffer__quant_method)job->opts.method,
         .activations = chosen->activations,
         .nan_to_zero = job->opts.nan_to_zero,
+        .portable_scales = job->opts.portable_scales,
     };
     coffer_status status = COFFER_OK;
     if (job->importance && !(out->type && out->type->family == COFFER__QUANT_WHOLE))
@@ -248,17 +249,19 @@ static void describe_tensor(coffer_node *list, const coffer__chosen_tensor *chos
 
 static void describe(coffer_node *out, const coffer__quantize_job *job, const coffer__selection *selection)
 {
-    uint64_t elements = 0, quantized = 0;
+    uint64_t elements = 0, quantized = 0, small_scales = 0;
     coffer_node *list = coffer_node_add_list(out, "tensors");
     for (size_t i = 0; i < selection->count; i++) {
         describe_tensor(list, &selection->items[i], &job->results[i]);
         elements += selection->items[i].tensor->elements;
         quantized += selection->items[i].quantize;
+        small_scales += job->results[i].small_scales;
     }
     coffer_node_add_u64(out, "quantised", quantized, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "weights", elements, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "size", selection->bytes, COFFER_UNIT_BYTES);
     coffer_node_add_f64(out, "bits_per_weight", bits_of(selection->bytes, elements), COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "small_scales", small_scales, COFFER_UNIT_NONE);
 }
 
 coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const char *in_path,

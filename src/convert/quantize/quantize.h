@@ -15,6 +15,7 @@ typedef struct coffer__quantize_result {
     coffer__comparison error; /* of the tensor with what can be decoded again */
     double weighted;          /* squared error, each column counted by its importance */
     float largest;            /* magnitude */
+    uint64_t small_scales;    /* below the normal range of float16 */
 } coffer__quantize_result;
 
 /* The one scale of an int8 or int4 tensor. */
@@ -28,7 +29,7 @@ typedef struct coffer__quantize_task {
     const coffer__chosen_tensor *chosen;
     const coffer__quant_type *type;
     coffer__quant_method method;
-    bool activations, nan_to_zero;
+    bool activations, nan_to_zero, portable_scales;
     const float *weights;         /* importance of each column; NULL = all the same */
     coffer__quantize_whole whole; /* of int8 and int4 */
 } coffer__quantize_task;
@@ -51,6 +52,11 @@ coffer_status coffer__quantize_band_run(coffer__quantize_band *band, const coffe
                                         coffer_error *err);
 void coffer__quantize_result_init(coffer__quantize_result *result);
 void coffer__quantize_result_merge(coffer__quantize_result *into, const coffer__quantize_result *from);
+
+/* ---- quantize_scales.c: scales below the normal range of float16 ---- */
+
+/* Counts them in an encoded band, or replaces them if the task says so. */
+void coffer__quantize_treat_scales(coffer__quantize_band *band, const coffer__quantize_task *task);
 
 /* ---- quantize_tensor.c: all bands of a tensor ---- */
 

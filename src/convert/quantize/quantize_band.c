@@ -29,6 +29,7 @@ void coffer__quantize_result_merge(coffer__quantize_result *into, const coffer__
 {
     coffer__comparison_merge(&into->error, &from->error);
     into->weighted += from->weighted;
+    into->small_scales += from->small_scales;
     if (from->largest > into->largest)
         into->largest = from->largest;
 }
@@ -145,6 +146,7 @@ coffer_status coffer__quantize_band_run(coffer__quantize_band *band, const coffe
     if (status)
         return status;
     encode(band, task, cols);
+    coffer__quantize_treat_scales(band, task);
     coffer__quant_decode_rows(band->decoded, &band->layout, band->payload, 0, band->rows);
     coffer__comparison_add(&band->result.error, band->first * cols, band->values, COFFER_DTYPE_F32,
                            band->decoded, COFFER_DTYPE_F32, (size_t)count, 0.0);

@@ -177,6 +177,11 @@ coffer_status coffer__mscan_export_open(coffer__mscan_export *out, const coffer_
     coffer_status status = choose_fields(out, err);
     if (!status)
         status = coffer_mscan_open(&out->scan, job->in, &opts, err);
+    if (!status && coffer_mscan_damage_count(out->scan) > 0)
+        status = coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
+                              "a repair could not verify parts of the scan (%zu marks): accept them with "
+                              "'coffer set FILE --delete damage'",
+                              coffer_mscan_damage_count(out->scan));
     if (!status)
         status = choose_units(out, err);
     if (!status)

@@ -11,7 +11,8 @@
 /* Bytes of blocks that are read at a time where the file is not mapped. */
 #define PIECE ((size_t)1 << 16)
 /* Arrays up to this length are described item by item. */
-#define SHOWN_ITEMS 64
+#define SHOWN_ITEMS 64 /* of an array that is shown in full */
+#define FIRST_ITEMS 8  /* of a longer one */
 
 static coffer_status open_file(coffer_tensors *set, coffer_source *src, coffer_error *err)
 {
@@ -95,13 +96,18 @@ static void describe_number(coffer_node *out, const char *name, coffer__cursor *
         coffer_node_add_u64(out, name, number.as.u64, COFFER_UNIT_NONE);
 }
 
-static void describe_items(coffer_node *out, const char *name, coffer__cursor *cursor,
-                           const coffer__gguf_key *key)
+/* Items of a type, nested arrays included; their depth was checked when the file was opened. */
+static void describe_items(coffer_node *list, coffer__cursor *cursor, uint32_t type, uint64_t count)
 {
-    coffer_node *list = coffer_node_add_list(out, name);
-    for (uint64_t i = 0; i < key->count && !cursor->failed; i++) {
-        if (key->item_type != COFFER__GGUF_STRING) {
-            describe_number(list, NULL, cursor, key->item_type);
+    for (uint64_t i = 0; i < count && !cursor->failed; i++) {
+        if (type == COFFER__GGUF_ARRAY) {
+            uint32_t item_type = coffer__cursor_u32(cursor);
+            uint64_t item_count = coffer__cursor_u64(cursor);
+            describe_items(coffer_node_add_list(list, NULL), cursor, item_type, item_count);
+            continue;
+        }
+        if (type != COFFER__GGUF_STRING) {
+            describe_number(list, NULL, cursor, type);
             continue;
         }
         size_t len = (size_t)coffer__cursor_u64(cursor);
@@ -110,18 +116,23 @@ static void describe_items(coffer_node *out, const char *name, coffer__cursor *c
     }
 }
 
-/* Vocabularies are too long to show: report size and checksum. */
+/* Vocabularies are too long to show: size, checksum and the first items. */
 static void describe_long(coffer_node *out, const char *name, const uint8_t *bytes, size_t len,
                           const coffer__gguf_key *key)
 {
     coffer_node *map = coffer_node_add_map(out, name);
+    coffer__cursor cursor = coffer__cursor_over(bytes, len, key->offset);
     coffer_node_add_text(map, "items", coffer__gguf_value_name(key->item_type));
     coffer_node_add_u64(map, "count", key->count, COFFER_UNIT_NONE);
     coffer_node_add_printf(map, "crc32", "%08" PRIx32, coffer__crc32(0, bytes, len));
+    if (key->item_type != COFFER__GGUF_ARRAY)
+        describe_items(coffer_node_add_list(map, "first"), &cursor, key->item_type,
+                       key->count < FIRST_ITEMS ? key->count : FIRST_ITEMS);
 }
 
+/* whole : also a long array in full. */
 static coffer_status describe_key(coffer_node *out, const coffer__gguf *gguf, const coffer__gguf_key *key,
-                                  coffer_error *err)
+                                  bool whole, coffer_error *err)
 {
     uint8_t *bytes;
     size_t len;
@@ -133,10 +144,10 @@ static coffer_status describe_key(coffer_node *out, const coffer__gguf *gguf, co
         coffer_node_add_text_len(out, key->name, (const char *)bytes, len);
     else if (key->type != COFFER__GGUF_ARRAY)
         describe_number(out, key->name, &cursor, key->type);
-    else if (key->count > SHOWN_ITEMS || key->item_type == COFFER__GGUF_ARRAY)
+    else if (!whole && (key->count > SHOWN_ITEMS || key->item_type == COFFER__GGUF_ARRAY))
         describe_long(out, key->name, bytes, len, key);
     else
-        describe_items(out, key->name, &cursor, key);
+        describe_items(coffer_node_add_list(out, key->name), &cursor, key->item_type, key->count);
     coffer__free(bytes);
     return COFFER_OK;
 }
@@ -146,8 +157,15 @@ static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffe
     const coffer__gguf *gguf = set->state;
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < gguf->key_count; i++)
-        status = describe_key(out, gguf, &gguf->keys[i], err);
+        status = describe_key(out, gguf, &gguf->keys[i], false, err);
     return status;
+}
+
+static coffer_status describe_value(coffer_node *out, const coffer_tensors *set, const char *name,
+                                    coffer_error *err)
+{
+    const coffer__gguf_key *key = coffer__gguf_find(set->state, name);
+    return key ? describe_key(out, set->state, key, true, err) : COFFER_E_NOT_FOUND;
 }
 
 static void close_file(void *state)
@@ -163,6 +181,7 @@ const coffer__tensors_reader coffer__tensors_gguf = {
     .open = open_file,
     .decode = decode,
     .describe = describe,
+    .describe_value = describe_value,
     .close = close_file,
 };
 

@@ -149,12 +149,29 @@ static void describe_kv(coffer_node *out, const coffer_mcf_kv *kv)
 
 /* ---- Files ---- */
 
+static bool is_listed(const coffer__tensors_files *files, const char *name)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        if (strcmp(files->names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Files and sections. A section that was changed while packing is there as a file too. */
 static coffer_status list_files(coffer__tensors_files *out, const coffer_tensors *set, coffer_error *err)
 {
-    coffer_status status = COFFER_OK;
+    const coffer_mcf_file *files = NULL;
+    size_t count = 0;
+    coffer_status status = coffer_mcf_get_files(&files, &count, set->state, err);
+    for (size_t i = 0; !status && i < count; i++) {
+        if (files[i].kind == COFFER_MCF_FILE_WHOLE && !coffer__tensors_is_weights(files[i].name))
+            status = coffer__tensors_files_add(out, files[i].name, err);
+    }
     for (uint32_t type = COFFER_MCF_CONFIG; !status && type <= COFFER_MCF_MERGES; type++) {
-        if (coffer_mcf_find_section(set->state, type))
-            status = coffer__tensors_files_add(out, coffer_mcf_section_name(type), err);
+        const char *name = coffer_mcf_section_name(type);
+        if (coffer_mcf_find_section(set->state, type) && !is_listed(out, name))
+            status = coffer__tensors_files_add(out, name, err);
     }
     return status;
 }
@@ -162,7 +179,12 @@ static coffer_status list_files(coffer__tensors_files *out, const coffer_tensors
 static coffer_status read_file(uint8_t **out, size_t *len, const coffer_tensors *set, const char *name,
                                coffer_error *err)
 {
-    return coffer_mcf_read_section(out, len, set->state, coffer_mcf_section_by_name(name), err);
+    uint32_t type = coffer_mcf_section_by_name(name);
+    coffer_error cause = COFFER_ERROR_INIT;
+    coffer_status status = coffer_mcf_read_file(out, len, set->state, name, &cause);
+    if (status == COFFER_E_MISSING && type)
+        return coffer_mcf_read_section(out, len, set->state, type, err);
+    return status ? coffer__fail_copy(err, &cause) : COFFER_OK;
 }
 
 static void describe_info(coffer_node *out, const coffer_mcf_model_info *info)

@@ -43,6 +43,10 @@ typedef struct coffer__tensors_reader {
                             uint64_t first, uint64_t count, coffer_error *err);
     /* Adds the metadata to `out`, a map. NULL: the kind has no metadata. Failures stick in the node. */
     coffer_status (*describe)(coffer_node *out, const coffer_tensors *set, coffer_error *err);
+    /* Adds one value of the metadata in full. COFFER_E_NOT_FOUND, without a text, when there is no such key.
+     * NULL: `describe` has all values in full. */
+    coffer_status (*describe_value)(coffer_node *out, const coffer_tensors *set, const char *name,
+                                    coffer_error *err);
     /* The files that one file contains next to the tensors, and the bytes of one (coffer__free). NULL: it has
      * none. */
     coffer_status (*list_files)(coffer__tensors_files *out, const coffer_tensors *set, coffer_error *err);
@@ -132,6 +136,9 @@ coffer_status coffer__tensors_recorded_losses(char ***out, size_t *count, const 
                                               coffer_error *err);
 
 /* ---- tensors_files.c: configuration, tokenizer and other files of the model ---- */
+
+/* Weights in other forms are not files next to the tensors. */
+bool coffer__tensors_is_weights(const char *name);
 
 coffer_status coffer__tensors_files_add(coffer__tensors_files *files, const char *name, coffer_error *err);
 void coffer__tensors_files_free(coffer__tensors_files *files); /* its names, not itself */

@@ -88,6 +88,15 @@ coffer_status coffer_tensors_describe(coffer_node *out, const coffer_tensors *se
     uint64_t elements = 0;
     for (size_t i = 0; i < set->count; i++)
         elements += set->entries[i].tensor.elements;
+    if (strcmp(coffer_tensors_kind(set), "npy") == 0 && set->count == 1) { /* one array, not a model */
+        const coffer_tensor *array = &set->entries[0].tensor;
+        coffer_node_add_text(out, "dtype", coffer_tensor_dtype_name(array));
+        coffer_node *shape = coffer_node_add_list(out, "shape");
+        for (uint32_t i = 0; i < array->rank; i++)
+            coffer_node_add_u64(shape, NULL, array->dims[i], COFFER_UNIT_NONE);
+        coffer_node_add_u64(out, "elements", elements, COFFER_UNIT_NONE);
+        return coffer_node_status(out, err);
+    }
     coffer_node_add_u64(out, "tensors", set->count, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "parameters", elements, COFFER_UNIT_NONE);
     add_types(coffer_node_add_list(out, "dtypes"), set);
@@ -120,6 +129,63 @@ coffer_status coffer_tensors_metadata(coffer_node *out, const coffer_tensors *se
     if (!status && set->reader->list_files)
         status = describe_files(out, set, err);
     return status ? status : coffer_node_status(out, err);
+}
+
+/* ---- One value ---- */
+
+/* The child whose name begins the path and reaches farthest: names may contain dots themselves. */
+static const coffer_node *find_member(const coffer_node *map, const char **path)
+{
+    const coffer_node *found = NULL;
+    size_t found_len = 0;
+    for (const coffer_node *child = coffer_node_first(map); child; child = coffer_node_next(child)) {
+        const char *name = coffer_node_get_name(child);
+        size_t len = name ? strlen(name) : 0;
+        bool begins = len > 0 && strncmp(*path, name, len) == 0 && ((*path)[len] == '.' || !(*path)[len]);
+        if (begins && len > found_len) {
+            found = child;
+            found_len = len;
+        }
+    }
+    *path += found_len;
+    if (**path == '.')
+        ++*path;
+    return found;
+}
+
+static coffer_status copy_value(coffer_node *out, const char *name, const coffer_node *root,
+                                coffer_error *err)
+{
+    const coffer_node *value = root;
+    for (const char *path = name; value && *path;)
+        value = find_member(value, &path);
+    if (!value)
+        return COFFER_E_NOT_FOUND;
+    coffer_node_add_copy(out, name, value);
+    return coffer_node_status(out, err);
+}
+
+coffer_status coffer_tensors_metadata_value(coffer_node *out, const coffer_tensors *set, const char *name,
+                                            coffer_error *err)
+{
+    static const char prefix[] = "kv.";
+    coffer_node *root = NULL;
+    coffer_status status = COFFER_E_NOT_FOUND;
+    if (set->reader->describe_value)
+        status = set->reader->describe_value(out, set, name, err);
+    if (status != COFFER_E_NOT_FOUND)
+        return status ? status : coffer_node_status(out, err);
+    status = coffer_node_new(&root, err);
+    if (!status)
+        status = coffer_tensors_metadata(root, set, err);
+    if (!status)
+        status = copy_value(out, name, root, err);
+    if (status == COFFER_E_NOT_FOUND && strncmp(name, prefix, sizeof prefix - 1) == 0)
+        status = copy_value(out, name + sizeof prefix - 1, root, err);
+    coffer_node_free(root);
+    if (status == COFFER_E_NOT_FOUND)
+        return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE, "no key \"%s\"", name);
+    return status;
 }
 
 /* ---- Listing ---- */
@@ -160,6 +226,7 @@ coffer_status coffer_tensors_list(coffer_node *out, const coffer_tensors *set, c
         if (!options.glob || coffer__glob_match(options.glob, tensor->name, strlen(tensor->name)))
             add_entry(list, tensor, with_file);
     }
+    coffer__node_sort_by_name(out, "entries");
     return coffer_node_status(out, err);
 }
 
@@ -195,7 +262,10 @@ static coffer_status add_name(char ***out, size_t *count, size_t *capacity, cons
     if (status)
         return status;
     (*out)[*count] = coffer__strndup(text, len);
-    return (*out)[(*count)++] ? COFFER_OK : coffer__fail_no_memory(err, len);
+    if (!(*out)[*count])
+        return coffer__fail_no_memory(err, len);
+    ++*count;
+    return COFFER_OK;
 }
 
 /* A value that is not a list of texts was not written by a repair. */

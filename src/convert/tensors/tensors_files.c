@@ -14,6 +14,7 @@
 #include "io/os.h"
 #include "io/source_private.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,7 +29,10 @@ coffer_status coffer__tensors_files_add(coffer__tensors_files *files, const char
     if (status)
         return status;
     files->names[files->count] = coffer__strdup(name);
-    return files->names[files->count++] ? COFFER_OK : coffer__fail_no_memory(err, strlen(name));
+    if (!files->names[files->count])
+        return coffer__fail_no_memory(err, strlen(name));
+    files->count++;
+    return COFFER_OK;
 }
 
 void coffer__tensors_files_free(coffer__tensors_files *files)
@@ -50,8 +54,7 @@ static bool has_extension(const char *name, const char *extension)
     return len > extension_len && strcmp(name + len - extension_len, extension) == 0;
 }
 
-/* Weights in other forms are not files next to the tensors. */
-static bool is_weights(const char *name)
+bool coffer__tensors_is_weights(const char *name)
 {
     static const char *const extensions[] = {
         ".safetensors", ".safetensors.index.json", ".gguf", ".bin", ".bin.index.json", ".pt", ".pth", ".mcf"
@@ -70,25 +73,38 @@ static coffer_status join(coffer__buffer *path, const char *folder, const char *
     return path->failed ? coffer__fail_no_memory(err, strlen(folder)) : COFFER_OK;
 }
 
-static coffer_status list_folder(coffer__tensors_files *out, const char *folder, coffer_error *err)
+#define MAX_DEPTH 8
+
+/* The files of a folder and, under their relative paths, of its subfolders that are not hidden. */
+static coffer_status list_folder(coffer__tensors_files *out, const char *folder, const char *prefix,
+                                 int depth, coffer_error *err)
 {
-    coffer__buffer path = COFFER__BUFFER_INIT;
-    coffer_status status = join(&path, folder, ".", err);
+    coffer__buffer path = COFFER__BUFFER_INIT, inner = COFFER__BUFFER_INIT;
+    coffer_status status = join(&path, folder, *prefix ? prefix : ".", err);
     void *open = status ? NULL : coffer__os_open_folder(coffer__buffer_text(&path));
-    if (!status && !open)
+    if (!status && !open && !*prefix)
         status = coffer__fail_errno(err, "cannot list the folder", errno);
     unsigned char type;
-    for (const char *name; !status && (name = coffer__os_next_name(open, &type)) != NULL;) {
+    for (const char *name; !status && open && (name = coffer__os_next_name(open, &type)) != NULL;) {
         struct stat st;
-        if (name[0] == '.' || is_weights(name))
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || coffer__tensors_is_weights(name))
             continue;
-        status = join(&path, folder, name, err);
-        if (!status && coffer__os_stat(coffer__buffer_text(&path), &st) == 0 && S_ISREG(st.st_mode))
-            status = coffer__tensors_files_add(out, name, err);
+        inner.len = 0;
+        coffer__buffer_printf(&inner, "%s%s", prefix, name);
+        status = inner.failed ? coffer__fail_no_memory(err, strlen(name))
+                              : join(&path, folder, coffer__buffer_text(&inner), err);
+        if (status || coffer__os_stat(coffer__buffer_text(&path), &st) != 0)
+            continue;
+        if (S_ISREG(st.st_mode))
+            status = coffer__tensors_files_add(out, coffer__buffer_text(&inner), err);
+        else if (S_ISDIR(st.st_mode) && name[0] != '.' && depth > 0 && type != DT_LNK &&
+                 coffer__buffer_printf(&inner, "/"))
+            status = list_folder(out, folder, coffer__buffer_text(&inner), depth - 1, err);
     }
     if (open)
         coffer__os_close_folder(open);
     coffer__buffer_free(&path);
+    coffer__buffer_free(&inner);
     return status;
 }
 
@@ -101,7 +117,7 @@ coffer_status coffer__tensors_files_list(coffer__tensors_files *out, const coffe
                                          coffer_error *err)
 {
     coffer_status status = set->reader->list_files ? set->reader->list_files(out, set, err)
-                           : set->folder           ? list_folder(out, set->folder, err)
+                           : set->folder           ? list_folder(out, set->folder, "", MAX_DEPTH, err)
                                                    : COFFER_OK;
     if (out->count)
         qsort(out->names, out->count, sizeof *out->names, by_text);

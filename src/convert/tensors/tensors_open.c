@@ -48,6 +48,10 @@ static coffer_status reader_for(const coffer__tensors_reader **out, coffer_sourc
     coffer_status status = coffer__kind_of(&kind, src, err);
     if (status)
         return status;
+    if (strcmp(kind, COFFER__KIND_PYTORCH) == 0)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "a " COFFER__KIND_PYTORCH_TITLE
+                            " (Python code); convert it in Python: " COFFER__KIND_PYTORCH_HINT);
     *out = coffer__tensors_find_reader(kind);
     return *out ? COFFER_OK
                 : coffer__fail(err, COFFER_E_NOT_RECOGNISED, COFFER_OFFSET_NONE,
@@ -72,7 +76,8 @@ bool coffer__tensors_is_shard(const char *name, size_t *stem_len, unsigned *numb
 typedef struct folder_files {
     char *index, *shard, *single; /* names; the first of each kind by name */
     size_t indexes, shards, singles;
-    bool one_set; /* all shards belong to the same model */
+    bool one_set;  /* all shards belong to the same model */
+    char *pytorch; /* the first checkpoint of PyTorch */
 } folder_files;
 
 static bool ends_with(const char *name, const char *extension)
@@ -112,6 +117,8 @@ static bool note_file(folder_files *files, const char *name)
         files->one_set = files->shards++ == 0 || (files->one_set && is_same_model(files->shard, name));
         return keep_first(&files->shard, name);
     }
+    if (ends_with(name, ".pt") || ends_with(name, ".pth") || ends_with(name, ".bin"))
+        return keep_first(&files->pytorch, name);
     if (!ends_with(name, ".safetensors") && !ends_with(name, ".gguf"))
         return true;
     files->singles++;
@@ -143,10 +150,12 @@ static coffer_status list_folder(folder_files *files, const char *path, coffer_e
 static coffer_status choose_file(const char **out, const folder_files *files, coffer_error *err)
 {
     const char *first = files->index ? files->index : files->shard ? files->shard : files->single;
-    if (!first)
+    if (!first && files->pytorch)
+        *out = files->pytorch;
+    else if (!first)
         return coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
                             "no model in the folder: no .safetensors, .safetensors.index.json or .gguf file");
-    if (files->indexes == 1)
+    else if (files->indexes == 1)
         *out = files->index;
     else if (files->indexes == 0 && files->shards && files->one_set && !files->singles)
         *out = files->shard;
@@ -188,6 +197,7 @@ static coffer_status find_in_folder(char **out, const char *path, coffer_error *
     coffer__free(files.index);
     coffer__free(files.shard);
     coffer__free(files.single);
+    coffer__free(files.pytorch);
     return status;
 }
 

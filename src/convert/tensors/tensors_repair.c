@@ -56,7 +56,10 @@ coffer_status coffer__tensors_lose(void *context, const char *name, const coffer
     if (status)
         return status;
     salvage->names[salvage->count] = coffer__strdup(name);
-    return salvage->names[salvage->count++] ? COFFER_OK : coffer__fail_no_memory(err, strlen(name));
+    if (!salvage->names[salvage->count])
+        return coffer__fail_no_memory(err, strlen(name));
+    salvage->count++;
+    return COFFER_OK;
 }
 
 static void free_losses(coffer__tensors_salvage *salvage)

@@ -2,8 +2,10 @@
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "convert/convert.h"
 #include "convert/models/mcf_stand_in.h"
+#include "convert/tensors/gguf_tensors.h"
 #include "convert/tensors/mcf_tensors.h"
 #include "convert/tensors/tensor_settings.h"
 #include "convert/tensors/tensor_stream.h"
@@ -80,6 +82,31 @@ static coffer_status restore_metadata(tensor_export *export, coffer_error *err)
         return status;
     return coffer__safetensors_metadata_add(&export->restored, COFFER__MCF_USUAL_KEY, COFFER__MCF_USUAL_TEXT,
                                             sizeof COFFER__MCF_USUAL_TEXT - 1, err);
+}
+
+/* safetensors has room for tensors and texts only. */
+static coffer_status note_left_out(const tensor_export *export, coffer_error *err)
+{
+    coffer__tensors_files files = { 0 };
+    coffer__buffer names = COFFER__BUFFER_INIT;
+    const coffer__gguf *gguf = coffer__gguf_of(export->set);
+    coffer_report *notes = export->job->notes;
+    if (!notes)
+        return COFFER_OK;
+    coffer_status status = coffer__tensors_files_list(&files, export->set, err);
+    for (size_t i = 0; !status && i < files.count && names.len < 120; i++)
+        coffer__buffer_printf(&names, "%s%s", i ? ", " : "", files.names[i]);
+    if (!status && files.count)
+        coffer__report_add(notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "files of the model that safetensors cannot contain: %zu (%s)", files.count,
+                           coffer__buffer_text(&names));
+    if (!status && gguf && gguf->key_count)
+        coffer__report_add(notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "keys of the GGUF file that are left out: %zu; a conversion to mcf keeps them",
+                           gguf->key_count);
+    coffer__buffer_free(&names);
+    coffer__tensors_files_free(&files);
+    return status;
 }
 
 /* ---- The plan ---- */
@@ -361,6 +388,8 @@ coffer_status coffer__to_safetensors(const coffer__convert_job *job, coffer_erro
                                           &export.settings.selection, err);
     if (!status)
         coffer__selection_note(job->notes, &export.selection);
+    if (!status)
+        status = note_left_out(&export, err);
     if (!status)
         status = restore_metadata(&export, err);
     if (!status)

@@ -20,10 +20,8 @@ typedef struct coffer__mcf_checker {
     coffer_mcf_section data;
     coffer__mcf_quant_record *quants;
     size_t quant_count;
-    uint64_t quants_at;  /* place of the first record in the file */
-    uint32_t *quant_of;  /* by tensor: 1 + number of its first record; NULL without an index */
-    uint64_t sums_bytes; /* that checksums cover; 0 = none */
-    bool verified;       /* these bytes were compared with their checksums */
+    uint64_t quants_at; /* place of the first record in the file */
+    uint32_t *quant_of; /* by tensor: 1 + number of its first record; NULL without an index */
 } coffer__mcf_checker;
 
 const coffer_mcf_section *coffer__mcf_checker_section(const coffer__mcf_checker *check, uint32_t type);
@@ -50,6 +48,9 @@ coffer_status coffer__mcf_check_copy(coffer__mcf_checker *check, coffer_error *e
 coffer_status coffer__mcf_check_sums(coffer__mcf_checker *check, coffer_error *err);
 /* Reports recorded damage that is still there. */
 coffer_status coffer__mcf_check_damage(coffer__mcf_checker *check, coffer_error *err);
+
+/* Counts NaN in float tensors. (mcf_check_nan.c) */
+coffer_status coffer__mcf_check_nans(coffer__mcf_checker *check, coffer_error *err);
 
 /* ---- Invalid values in quantized payloads, found in pieces on any number of threads (mcf_scan.c) ---- */
 

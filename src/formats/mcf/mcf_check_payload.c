@@ -155,5 +155,7 @@ coffer_status coffer__mcf_check_payloads(coffer__mcf_checker *check, coffer_erro
     coffer_status status = coffer__mcf_check_sums(check, err);
     if (!status)
         status = coffer__mcf_check_damage(check, err);
+    if (!status)
+        status = coffer__mcf_check_nans(check, err);
     return status ? status : check_quantized(check, err);
 }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static uint64_t place_of(const coffer__mcf_checker *check, size_t record)
 {
@@ -44,12 +45,26 @@ static void check_sizes(const coffer__mcf_checker *check, size_t number, coffer_
                            coffer_dtype_name(method), record->domain);
 }
 
+static void check_clip(const coffer__mcf_checker *check, size_t number)
+{
+    const coffer__mcf_quant_record *record = &check->quants[number];
+    uint64_t place = place_of(check, number) + COFFER__MCF_QUANT_MIN_AT;
+    if (isnan(record->min_clip) || isnan(record->max_clip))
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_NOTE, place,
+                           "QuantInfo record %zu: a clip bound is not a number", number);
+    else if (record->min_clip > record->max_clip)
+        coffer__report_add(check->report, COFFER_E_BAD_VALUE, COFFER_ERROR, place,
+                           "QuantInfo record %zu: the smallest value %g is larger than the largest, %g",
+                           number, (double)record->min_clip, (double)record->max_clip);
+}
+
 static void check_record(const coffer__mcf_checker *check, size_t number)
 {
     const coffer__mcf_quant_record *record = &check->quants[number];
     coffer_dtype method = coffer_mcf_dtype_from_code(record->method);
     uint32_t dtype;
     check_reserved(check, number);
+    check_clip(check, number);
     if (coffer_dtype_is_quantized(method))
         check_sizes(check, number, method);
     if (record->tensor >= check->index.count) {

@@ -6,6 +6,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/quantity.h"
 #include "base/work.h"
 
 #include <inttypes.h>
@@ -102,7 +103,7 @@ static coffer_status check_zeros(const coffer__mcf_checker *check, uint64_t begi
     return COFFER_OK;
 }
 
-/* What no range covers, except the table itself, is alignment. */
+/* Only alignment is outside of the ranges and of the table itself. */
 static coffer_status check_gaps(const coffer__mcf_checker *check, const coffer__mcf_sums *sums,
                                 const coffer_mcf_section *own, coffer_error *err)
 {
@@ -137,13 +138,17 @@ static uint64_t bytes_of(const coffer__mcf_sums *sums)
     return bytes;
 }
 
-static coffer_status verify(coffer__mcf_checker *check, const coffer__mcf_sums *sums,
+static coffer_status verify(const coffer__mcf_checker *check, const coffer__mcf_sums *sums,
                             const coffer_mcf_section *section, coffer_error *err)
 {
     uint64_t size = coffer_source_size(check->source), bytes = bytes_of(sums);
-    check->sums_bytes = bytes;
-    check->verified = check->opts->full || bytes <= COFFER__MCF_FREE_OF_COST;
-    if (!check->verified || !fits(sums, size))
+    bool verified = check->opts->full || bytes <= COFFER__MCF_FREE_OF_COST;
+    if (!verified) {
+        coffer__size_text text;
+        coffer__report_set_limits(check->report, "structure only; --full verifies %s",
+                                  coffer__size_text_of(text, bytes));
+    }
+    if (!verified || !fits(sums, size))
         return COFFER_OK;
     coffer_status status = compare_sums(check, sums, err);
     return !status && sums->version > 1 ? check_gaps(check, sums, section, err) : status;
@@ -155,8 +160,12 @@ coffer_status coffer__mcf_check_sums(coffer__mcf_checker *check, coffer_error *e
     coffer_error wrong = COFFER_ERROR_INIT;
     const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_CHECKSUMS);
     coffer_status status = COFFER_OK;
-    if (!section)
+    if (!section) {
+        coffer__report_set_limits(check->report,
+                                  "no checksums in this file; 'coffer set FILE --checksum' adds "
+                                  "them");
         return COFFER_OK;
+    }
     if (coffer__mcf_sums_load(&sums, check->source, section, &check->limits, &wrong))
         return coffer__report_take(check->report, COFFER_ERROR, &wrong, err);
     if (coffer__mcf_sums_stale(&sums, &check->header, coffer_source_size(check->source), section->offset,

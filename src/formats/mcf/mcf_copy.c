@@ -76,7 +76,7 @@ static bool same_section(const coffer_mcf_section *a, const coffer_mcf_section *
     return a->type == b->type && a->version == b->version && a->offset == b->offset && a->size == b->size;
 }
 
-/* A copy for a file of another size was taken over by a program that moved the rest: it says nothing. */
+/* A copy for a file of another size was copied by a program that moved the rest, so it says nothing. */
 coffer_status coffer__mcf_copy_compare(coffer_source *src, const coffer__mcf_header *header,
                                        const coffer_mcf_section *sections, const coffer_limits *limits,
                                        coffer_error *err)

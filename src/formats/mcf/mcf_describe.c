@@ -119,6 +119,19 @@ static void describe_sections(coffer_node *out, const coffer_mcf *model)
     }
 }
 
+/* Internals of the file, after the facts of the model. */
+static void describe_layout(coffer_node *out, const coffer_mcf *model)
+{
+    coffer_node_add_printf(out, "version", "%u.%u", model->header.major, model->header.minor);
+    coffer__node_mark_detail(out);
+    coffer_node_add_u64(out, "flags", model->header.flags, COFFER_UNIT_FLAGS);
+    coffer__node_mark_detail(out);
+    coffer_node_add_u64(out, "sections", model->section_count, COFFER_UNIT_NONE);
+    coffer__node_mark_detail(out);
+    describe_sections(out, model);
+    coffer__node_mark_detail(out);
+}
+
 static coffer_status describe_hash(coffer_node *out, const coffer_mcf *model,
                                    const coffer_describe_opts *opts, coffer_error *err)
 {
@@ -146,16 +159,13 @@ coffer_status coffer__mcf_describe(coffer_node *out, coffer_source *src, const c
     status = coffer_mcf_open(&model, src, &open_options, err);
     if (status)
         return status;
-    coffer_node_add_u64(out, "tensors", model->index.count, COFFER_UNIT_NONE);
-    coffer_node_add_u64(out, "sections", model->section_count, COFFER_UNIT_NONE);
-    coffer_node_add_u64(out, "flags", model->header.flags, COFFER_UNIT_FLAGS);
     status = describe_model(out, model, err);
     if (status)
         goto out;
-    coffer_node_add_printf(out, "version", "%u.%u", model->header.major, model->header.minor);
+    coffer_node_add_u64(out, "tensors", model->index.count, COFFER_UNIT_NONE);
     describe_types(out, model);
     describe_quality(out, model);
-    describe_sections(out, model);
+    describe_layout(out, model);
     coffer_node_add_bool(out, "checksums", coffer_mcf_find_section(model, COFFER_MCF_CHECKSUMS) != NULL);
     if (opts->hash)
         status = describe_hash(out, model, opts, err);

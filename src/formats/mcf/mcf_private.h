@@ -208,7 +208,7 @@ typedef struct coffer__mcf_copy {
 /* Fills `size` bytes, which must have room for the entries. */
 void coffer__mcf_copy_store(uint8_t *out, size_t size, const coffer__mcf_header *header,
                             const coffer_mcf_section *sections);
-/* Reads the copy at `place`. COFFER_E_MISSING when there is none, COFFER_E_BAD_CHECKSUM when it is
+/* Reads the copy at `place`. COFFER_E_MISSING when the place has no copy, COFFER_E_BAD_CHECKSUM when it is
  * damaged. */
 coffer_status coffer__mcf_copy_load(coffer__mcf_copy *out, coffer_source *src, uint64_t place,
                                     const coffer_limits *limits, coffer_error *err);
@@ -273,7 +273,7 @@ void coffer__mcf_files_remove(coffer__mcf_files *files, size_t index);
 coffer_status coffer__mcf_files_encode(struct coffer__buffer *out, coffer__mcf_files *files,
                                        coffer_error *err);
 
-/* What coffer_mcf_get_files caches. */
+/* The cache of coffer_mcf_get_files. */
 struct coffer__mcf_public_files;
 void coffer__mcf_public_files_free(struct coffer__mcf_public_files *files);
 

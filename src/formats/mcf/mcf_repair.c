@@ -19,7 +19,7 @@ static bool stays(coffer_status code)
     return code == COFFER_E_BAD_JSON || code == COFFER_E_BAD_TEXT;
 }
 
-static coffer_status look(bool *clean, const coffer__mcf_rescue *work, coffer_error *err)
+static coffer_status look(bool *clean, coffer__mcf_rescue *work, coffer_error *err)
 {
     coffer_check_opts options = COFFER_CHECK_OPTS_INIT;
     coffer_report *found = NULL;
@@ -36,6 +36,8 @@ static coffer_status look(bool *clean, const coffer__mcf_rescue *work, coffer_er
         if (finding->severity == COFFER_ERROR && stays(finding->code))
             coffer__report_add(work->report, finding->code, COFFER_WARNING, finding->offset,
                                "%s; copied unchanged", finding->text);
+        else if (finding->severity != COFFER_NOTE && !work->first.status)
+            coffer__fail(&work->first, finding->code, finding->offset, "%s", finding->text);
     }
     coffer_report_free(found);
     return status;
@@ -102,7 +104,7 @@ static coffer_status use_copy(bool *used, coffer__mcf_rescue *work, coffer_error
     coffer__mcf_store_header(here, &model->header);
     coffer__mcf_store_header(there, &copy.header);
     if (memcmp(here, there, sizeof here) != 0)
-        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, 0,
+        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_NOTE, 0,
                            "the header was damaged; it is taken from its copy");
     model->header = copy.header;
     model->sections = copy.sections;
@@ -360,7 +362,7 @@ static coffer_status read_header(coffer__mcf_rescue *work, coffer_error *err)
         coffer__mcf_copy_load(&copy, work->source, COFFER__MCF_COPY_PLACE, &work->model->limits, &other);
     if (copied)
         return coffer__fail_copy(err, coffer__is_about_file(copied) ? &cause : &other);
-    coffer__report_add(work->report, status, COFFER_WARNING, cause.offset,
+    coffer__report_add(work->report, status, COFFER_NOTE, cause.offset,
                        "%s; the header is taken from its copy", cause.text);
     work->model->header = copy.header;
     coffer__free(copy.sections);
@@ -393,13 +395,18 @@ static coffer_status rescue_all(coffer__mcf_rescue *work, const char *path, coff
         status = coffer__mcf_verify_rescued(work, err);
     if (status)
         return status;
+    if (coffer_report_count(work->report) == 0)
+        coffer__report_add(work->report, work->first.status, COFFER_NOTE, work->first.offset,
+                           "corrected damage: %s", work->first.text);
     return write_repaired(work, path, err);
 }
 
 coffer_status coffer__mcf_repair(coffer_report *out, coffer_source *src, const char *out_path,
                                  const coffer_repair_opts *opts, coffer_error *err)
 {
-    coffer__mcf_rescue work = { .report = out, .source = src, .opts = opts, .failure = COFFER_ERROR_INIT };
+    coffer__mcf_rescue work = {
+        .report = out, .source = src, .opts = opts, .failure = COFFER_ERROR_INIT, .first = COFFER_ERROR_INIT
+    };
     coffer_status status;
     work.model = coffer__calloc(1, sizeof *work.model);
     if (!work.model)

@@ -25,6 +25,7 @@ typedef struct coffer__mcf_rescue {
     size_t moved_count, moved_capacity;
     coffer__mcf_damages damages; /* that the new file records; `names` is not used */
     coffer_error failure;        /* the first failure to read, reported when all are judged */
+    coffer_error first;          /* the first thing that check found and repair corrects */
     bool *from_copy;             /* by tensor: the whole payload is from the copy; NULL = none */
 } coffer__mcf_rescue;
 

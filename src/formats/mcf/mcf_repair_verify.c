@@ -98,7 +98,7 @@ static coffer_status find_sums(coffer__mcf_rescue *work, coffer_error *err)
         if (status)
             return status;
         work->has_sums = true;
-        coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, section.offset,
+        coffer__report_add(work->report, COFFER_E_MISSING, COFFER_NOTE, section.offset,
                            "Checksums was found at %" PRIu64, section.offset);
     }
     if (!belongs(work, &work->sums)) {
@@ -109,9 +109,10 @@ static coffer_status find_sums(coffer__mcf_rescue *work, coffer_error *err)
     if (work->sums.version > 1 && section.offset != work->sums.place) {
         work->has_shift = true;
         work->shift = (int64_t)(section.offset - work->sums.place);
-        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_WARNING, section.offset,
-                           "bytes %s before %" PRIu64 ": %" PRIu64, work->shift < 0 ? "removed" : "inserted",
-                           section.offset, (uint64_t)(work->shift < 0 ? -work->shift : work->shift));
+        coffer__report_add(work->report, COFFER_E_INCONSISTENT, COFFER_NOTE, section.offset,
+                           "damage: bytes %s before %" PRIu64 ": %" PRIu64,
+                           work->shift < 0 ? "removed" : "inserted", section.offset,
+                           (uint64_t)(work->shift < 0 ? -work->shift : work->shift));
     }
     return COFFER_OK;
 }
@@ -229,7 +230,7 @@ bool coffer__mcf_take_from_copy(coffer__mcf_rescue *work, size_t tensor)
     if (!work->from_copy || add_patch(work, patch, &work->failure))
         return false;
     work->from_copy[tensor] = true;
-    coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_WARNING, entry.offset,
+    coffer__report_add(work->report, COFFER_E_TRUNCATED, COFFER_NOTE, entry.offset,
                        "tensor %s is taken from the copy",
                        coffer__mcf_entry_name(&work->model->index, tensor).text);
     return true;
@@ -252,7 +253,7 @@ static coffer_status rescue_bytes(coffer__mcf_rescue *work, size_t tensor, uint6
         return add_patch(work, (coffer__mcf_patch){ tensor, begin, size, work->source, moved }, err);
     if (copy && (expected ? has_crc(work, work->copy->source, copy->offset + begin, size, *expected)
                           : is_verified_in_copy(work, index, begin, size))) {
-        coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_WARNING, entry.offset + begin,
+        coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_NOTE, entry.offset + begin,
                            "tensor %s: %" PRIu64 " damaged bytes are taken from the copy", name.text, size);
         return add_patch(work,
                          (coffer__mcf_patch){ tensor, begin, size, work->copy->source, copy->offset + begin },
@@ -364,7 +365,7 @@ static coffer_status verify_section(coffer__mcf_rescue *work, const coffer_mcf_s
         return COFFER_OK;
     if (!is_rebuilt(section->type) && copy && copy->size == section->size &&
         range_matches(work, work->copy->source, copy->offset, range)) {
-        coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_WARNING, section->offset,
+        coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_NOTE, section->offset,
                            "%s is damaged; it is taken from the copy",
                            coffer__mcf_section_label(section->type).text);
         return add_moved(work, (coffer__mcf_moved){ section->type, work->copy->source, copy->offset }, err);

@@ -128,7 +128,7 @@ coffer_status coffer__mcf_verify_section(const coffer_mcf *model, const coffer_m
 
 /* ---- Start ---- */
 
-/* What opening a model reads. */
+/* Verifies the parts that opening a model reads. */
 static coffer_status verify_opened(const coffer_mcf *model, coffer_error *err)
 {
     static const uint32_t types[] = { COFFER_MCF_TENSOR_INDEX, COFFER_MCF_QUANT_INFO, COFFER_MCF_QUALITY,

@@ -96,12 +96,14 @@ static coffer_status locate_rows(coffer__mldf_checker *check, coffer_error *err)
     status = coffer__mldf_settle_fields(set, err);
     if (status)
         return status;
-    status = coffer__mldf_bound_row(set->schema.row_size, &set->header, set->file_size, &set->limits, &found);
-    if (status)
-        return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->has_rows =
         take(check, coffer__mldf_check_rows(&set->header, set->schema.row_size, set->file_size, &found),
              &found);
+    if (check->has_rows)
+        check->has_rows = take(check,
+                               coffer__mldf_bound_row(set->schema.row_size, &set->header, set->file_size,
+                                                      &set->limits, &found),
+                               &found);
     if (check->has_rows && set->header.samples > 0 &&
         set->header.metadata % COFFER__MLDF_METADATA_ALIGNMENT != 0)
         coffer__report_add(check->report, COFFER_E_MISALIGNED, COFFER_NOTE, HEADER(METADATA),

@@ -158,7 +158,15 @@ static coffer_status check_table_sum(const coffer__mldf_checker *check, coffer_e
 static void report_data_sum(const coffer__mldf_checker *check, const coffer__mldf_sums *sums)
 {
     const coffer__mldf_header *header = &check->set.header;
-    if (header->data_crc != sums->data_crc && header->data_crc != sums->data_crc_to_next_part)
+    bool wrong = header->data_crc != sums->data_crc && header->data_crc != sums->data_crc_to_next_part;
+    if (wrong && check->set.region_only)
+        coffer__report_add(
+            check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
+            COFFER__MLDF_HEADER_AT + COFFER__MLDF_DATA_CRC_AT,
+            "the CRC-32 of the data region is %08lx, the header says %08lx; single payloads do "
+            "not have one",
+            (unsigned long)sums->data_crc, (unsigned long)header->data_crc);
+    else if (wrong)
         coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
                            COFFER__MLDF_HEADER_AT + COFFER__MLDF_DATA_CRC_AT,
                            "the CRC-32 of the data region is %08lx, the header says %08lx; payloads with a "

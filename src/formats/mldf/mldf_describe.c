@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "base/report.h"
 
+#include <stdio.h>
+
 #define TABLE_READ_MAX ((uint64_t)1 << 20) /* entries: more of them are not read just to describe a file */
 #define ENTRIES_AT_ONCE 4096
 
@@ -78,6 +80,56 @@ static void describe_schema(coffer_node *out, const coffer_mldf *set)
     }
 }
 
+static const char *guard_words(coffer__mldf_guard_state state)
+{
+    static const char *const words[] = {
+        [COFFER__MLDF_GUARD_NONE] = "none",
+        [COFFER__MLDF_GUARD_FINE] = "two copies",
+        [COFFER__MLDF_GUARD_ONE_COPY] = "one of two copies is damaged",
+        [COFFER__MLDF_GUARD_STALE] = "of an earlier state of the file",
+        [COFFER__MLDF_GUARD_TRUNCATED] = "of a longer file",
+        [COFFER__MLDF_GUARD_DIFFERS] = "the header differs from it",
+    };
+    return words[state];
+}
+
+static void put_crc(coffer_node *map, const char *name, bool known, uint32_t crc)
+{
+    if (known)
+        coffer_node_add_printf(map, name, "%08lx", (unsigned long)crc);
+    else
+        coffer_node_add_null(map, name);
+}
+
+/* Pointers and checksums, as the tutorial's validate_file lists them, and ours. */
+static coffer_status describe_internals(coffer_node *out, const coffer_mldf *set, coffer_error *err)
+{
+    const coffer__mldf_header *header = &set->header;
+    coffer_node *map = coffer_node_add_map(out, "header");
+    uint64_t end = 0;
+    coffer_status status = coffer__mldf_data_end(&end, set, err);
+    coffer_node_add_u64(map, "field_desc_ptr", header->descriptors, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(map, "metadata_ptr", header->metadata, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(map, "data_ptr", header->stated_data, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(map, "alloc_table_ptr", header->stated_table, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(map, "data_end", end, COFFER_UNIT_OFFSET);
+    bool summed = (header->flags & COFFER_MLDF_CHECKSUMMED) != 0;
+    put_crc(map, "data_crc32", summed, header->data_crc);
+    put_crc(map, "table_crc32", coffer__mldf_has_sums(set), header->table_crc);
+    coffer_node_add_text(map, "guard", guard_words(set->guard_state));
+    if (coffer__mldf_has_id(&set->guard)) {
+        char hex[2 * COFFER__MLDF_ID_SIZE + 1];
+        for (size_t i = 0; i < COFFER__MLDF_ID_SIZE; i++)
+            snprintf(hex + 2 * i, 3, "%02x", set->guard.id[i]);
+        coffer_node_add_text(map, "file_id", hex);
+    } else {
+        coffer_node_add_null(map, "file_id");
+    }
+    coffer_node_add_bool(map, "recovery_blocks", set->guard.recovery_from != 0);
+    coffer_node_add_u64(map, "marks", set->guard.mark_count, COFFER_UNIT_NONE);
+    return status;
+}
+
 coffer_status coffer__mldf_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
                                     coffer_error *err)
 {
@@ -101,6 +153,8 @@ coffer_status coffer__mldf_describe(coffer_node *out, coffer_source *src, const 
     coffer_node_add_u64(out, "row_size", set->schema.row_size, COFFER_UNIT_BYTES);
     status = describe_parts(out, set, err);
     describe_schema(out, set);
+    if (!status && opts->verbose)
+        status = describe_internals(out, set, err);
     if (coffer_source_interrupted_update(src))
         coffer_node_add_text(out, "state", "interrupted update, old state shown");
     coffer_mldf_close(set);
@@ -137,25 +191,56 @@ static void put_field(coffer_node *entries, const coffer_mldf_field *field)
     coffer_node_add_u64(entry, "row_size", field->row_size, COFFER_UNIT_BYTES);
 }
 
+static void list_fields(coffer_node *entries, const coffer_mldf *set, const char *glob)
+{
+    for (size_t i = 0; i < set->schema.count; i++) {
+        const coffer_mldf_field *field = &set->schema.fields[i];
+        if (!glob || coffer__glob_match(glob, field->name, strlen(field->name)))
+            put_field(entries, field);
+    }
+}
+
+static coffer_status list_table(coffer_node *entries, const coffer_mldf *set, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (uint64_t i = 0; i < set->table_count && !status; i++) {
+        coffer_mldf_allocation found = COFFER_MLDF_ALLOCATION_INIT;
+        status = coffer_mldf_allocation_at(&found, set, i, err);
+        if (status)
+            break;
+        coffer_node *entry = coffer_node_add_map(entries, NULL);
+        coffer_node_add_u64(entry, "offset", found.offset, COFFER_UNIT_OFFSET);
+        coffer_node_add_u64(entry, "size", found.size, COFFER_UNIT_BYTES);
+        if (found.has_crc32)
+            coffer_node_add_printf(entry, "crc32", "%08lx", (unsigned long)found.crc32);
+        else
+            coffer_node_add_null(entry, "crc32");
+    }
+    return status;
+}
+
 coffer_status coffer__mldf_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
                                 coffer_error *err)
 {
     coffer_mldf_open_opts open_options = COFFER_MLDF_OPEN_OPTS_INIT;
+    bool table = opts->what && strcmp(opts->what, "table") == 0;
     coffer_mldf *set = NULL;
     coffer_status status;
-    if (opts->what && strcmp(opts->what, "fields") != 0)
+    if (opts->what && !table && strcmp(opts->what, "fields") != 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a training set lists fields, not \"%s\"", opts->what);
+                            "a training set lists fields or table, not \"%s\"", opts->what);
+    if (table && opts->glob)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "the entries of the allocation table have no names to choose by");
     open_options.limits = opts->limits;
     status = coffer_mldf_open(&set, src, &open_options, err);
     if (status)
         return status;
     coffer_node *entries = coffer_node_add_list(out, "entries");
-    for (size_t i = 0; i < set->schema.count; i++) {
-        const coffer_mldf_field *field = &set->schema.fields[i];
-        if (!opts->glob || coffer__glob_match(opts->glob, field->name, strlen(field->name)))
-            put_field(entries, field);
-    }
+    if (table)
+        status = list_table(entries, set, err);
+    else
+        list_fields(entries, set, opts->glob);
     coffer_mldf_close(set);
-    return coffer_node_status(out, err);
+    return status ? status : coffer_node_status(out, err);
 }

@@ -40,7 +40,7 @@
  *   16  u64  size of the file                  20   u32  0
  *   24  u64  end of the last payload
  *   32  u64  recovery blocks begin here or     recovery block: a second copy of rows and table entries,
- *            later, 0 = there are none         between payloads, at a multiple of 64
+ *            later, 0 = the file has none      between payloads, at a multiple of 64
  *   40  u64  marks                             0    8 bytes  "CFMLROWS"
  *   48  u64  number of marks                   8    u32  version, 1
  *   56  u32  CRC-32 of all before the first    12   u32  CRC-32 of the rest of the block

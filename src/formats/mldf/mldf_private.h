@@ -74,7 +74,7 @@ coffer_status coffer__mldf_load_guard(coffer__mldf_guard *out, bool *found, coff
 void coffer__mldf_compose_guard(uint8_t out[COFFER__MLDF_GUARD_SIZE], const coffer__mldf_guard *guard);
 bool coffer__mldf_has_id(const coffer__mldf_guard *guard);
 
-/* What a repair could not verify. */
+/* Samples that a repair could not verify. */
 typedef struct coffer__mldf_mark {
     uint64_t first, count; /* samples */
     uint16_t field;        /* COFFER__MLDF_MARK_ROW = the whole row */

@@ -27,6 +27,7 @@ typedef struct coffer__mldf_rescue {
     uint64_t samples; /* that the header says */
     bool *renamed;    /* fields whose names could not stay */
     bool header_restored;
+    bool region_wrong; /* the file has a checksum of the data region alone, and it is wrong */
     /* The allocation table, sorted by offset. */
     coffer__mldf_allocation *table;
     size_t table_count;

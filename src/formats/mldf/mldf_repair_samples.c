@@ -88,6 +88,22 @@ static coffer_status merge_recovered(coffer__mldf_rescue *work, coffer_error *er
     return COFFER_OK;
 }
 
+/* A file with a checksum of the data region alone: all of it is right, or nothing is sure. */
+static coffer_status check_region(coffer__mldf_rescue *work, coffer_error *err)
+{
+    coffer_mldf *set = &work->set;
+    if (!work->table_in_order || !(set->header.flags & COFFER_MLDF_CHECKSUMMED))
+        return COFFER_OK;
+    set->table_count = (set->file_size - set->header.table) / COFFER__MLDF_TABLE_ENTRY;
+    coffer_status status = coffer__mldf_find_region_only(set, err);
+    if (status || !set->region_only)
+        return status;
+    coffer_error found = COFFER_ERROR_INIT;
+    status = coffer__mldf_verify_tables(set, &found);
+    work->region_wrong = status != COFFER_OK;
+    return status && !coffer__is_about_file(status) ? coffer__fail_copy(err, &found) : COFFER_OK;
+}
+
 coffer_status coffer__mldf_rescue_table(coffer__mldf_rescue *work, coffer_error *err)
 {
     coffer_mldf *set = &work->set;
@@ -113,6 +129,8 @@ coffer_status coffer__mldf_rescue_table(coffer__mldf_rescue *work, coffer_error 
         if (!status)
             take_entries(work, scratch, part);
     }
+    if (!status)
+        status = check_region(work, err);
     if (!status)
         status = check_sum(work, err);
     if (!status && !work->table_sure)
@@ -421,7 +439,7 @@ static coffer_status find_row(candidate *one, coffer__mldf_rescue *work, coffer_
     coffer_status status = COFFER_OK;
     if (one->sample < set->header.samples)
         status = coffer__mldf_row_of(&stored, &work->rows, one->sample, err);
-    one->sure = work->table_sure || !coffer__mldf_has_sums(set);
+    one->sure = work->table_sure || (!coffer__mldf_has_sums(set) && !work->region_wrong);
     one->row = stored;
     if (status || work->table_sure)
         return status;
@@ -496,7 +514,7 @@ coffer_status coffer__mldf_rescue_samples(coffer__mldf_rescue *work, coffer_erro
         status = coffer__fail_no_memory(err, work->set.schema.row_size);
     if (work->recovered.end > end)
         end = work->recovered.end;
-    /* The number in a damaged header is no reason to count up to it. */
+    /* Without a copy that confirms it, the number of samples in the header is not trusted. */
     if (copy && copy->header.samples == work->samples)
         end = work->samples;
     for (uint64_t i = 0; i < end && !status; i++) {

@@ -244,7 +244,7 @@ static coffer_status commit_aside(coffer_mscan_writer *writer, coffer__buffer *j
 coffer_status coffer__mscan_commit_append(coffer_mscan_writer *writer, coffer__buffer *json,
                                           coffer_error *err)
 {
-    if (writer->sequence_count == 0 && writer->names.added == 0)
+    if (writer->sequence_count == 0 && writer->names.added == 0 && !writer->edited)
         return COFFER_OK;
     if (!writer->must_move && json->len <= writer->area - COFFER__MSCAN_HEADER_SIZE)
         return commit_in_place(writer, json, err);

@@ -84,6 +84,14 @@ static void write_old_sequence(coffer__json_writer *json, const coffer__mscan_dr
     coffer__json_close_object(json);
 }
 
+/* Keys that a new sequence has its own values for. A source that is not a text is copied. */
+static bool is_of_sequence(const coffer__json_value *value)
+{
+    return has_key(value, "sequence_id") || has_key(value, "num_tokens") || has_key(value, "first_record") ||
+           has_key(value, "num_records") || has_key(value, "crc32") ||
+           (has_key(value, "source") && value->kind == COFFER__JSON_STRING);
+}
+
 static void write_new_sequence(coffer__json_writer *json, const coffer__mscan_new_sequence *sequence)
 {
     coffer__json_open_object(json);
@@ -92,6 +100,13 @@ static void write_new_sequence(coffer__json_writer *json, const coffer__mscan_ne
     if (sequence->source) {
         coffer__json_key(json, "source");
         coffer__json_string_len(json, sequence->source, sequence->source_len);
+    }
+    for (const coffer__json_value *value = coffer__json_first(sequence->others); value;
+         value = coffer__json_next(sequence->others, value)) {
+        if (is_of_sequence(value))
+            continue;
+        coffer__json_key_len(json, value->key, value->key_len);
+        coffer__json_write_value(json, value);
     }
     if (sequence->has_extent) {
         write_u64(json, "first_record", sequence->first_record);

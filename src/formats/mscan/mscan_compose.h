@@ -10,7 +10,8 @@ typedef struct coffer__mscan_new_sequence {
     uint64_t sequence_id, num_tokens;
     char *source; /* owned by whoever holds the list; NULL = none */
     size_t source_len;
-    bool has_extent; /* the three below */
+    const coffer__json_value *others; /* an entry whose other keys are copied; borrowed, NULL = none */
+    bool has_extent;                  /* the three below */
     uint64_t first_record, num_records;
     uint32_t crc;
 } coffer__mscan_new_sequence;

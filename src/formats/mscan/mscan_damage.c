@@ -7,6 +7,10 @@
  * file as well. */
 #include "formats/mscan/mscan_damage.h"
 
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/utf8.h"
+
 #include <string.h>
 
 #define BATCH 512       /* records read at once */
@@ -284,4 +288,68 @@ coffer_status coffer__mscan_locate_records(coffer__mscan_area *out, coffer_sourc
     if (!status)
         *out = area;
     return status;
+}
+
+/* ---- Metadata ---- */
+
+/* Text with every byte that is not UTF-8 replaced by U+FFFD. */
+static coffer_status read_as_utf8(coffer__buffer *out, coffer_source *src, const coffer__mscan_header *header,
+                                  coffer_error *err)
+{
+    size_t len = header->header_len - COFFER__MSCAN_HEADER_SIZE;
+    char *text = coffer__malloc(len + 1);
+    coffer_status status;
+    if (!text)
+        return coffer__fail_no_memory(err, len + 1);
+    status = coffer_source_read_at(text, src, COFFER__MSCAN_HEADER_SIZE, len, err);
+    for (size_t done = 0; !status && done < len;) {
+        size_t valid = coffer__utf8_valid_prefix(text + done, len - done);
+        coffer__buffer_append(out, text + done, valid);
+        done += valid;
+        if (done < len) {
+            coffer__buffer_append(out, "\xef\xbf\xbd", 3);
+            done++;
+        }
+    }
+    coffer__buffer_append(out, "", 1);
+    coffer__free(text);
+    if (!status && out->failed)
+        status = coffer__fail_no_memory(err, len);
+    return status;
+}
+
+coffer_status coffer__mscan_read_replaced(coffer__mscan_metadata *out, coffer_source *src,
+                                          const coffer__mscan_header *header, const coffer_limits *limits,
+                                          coffer_report *found, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer_status status = read_as_utf8(&text, src, header, err);
+    size_t len = 0;
+    if (status) {
+        coffer__buffer_free(&text);
+        return status;
+    }
+    char *released = (char *)coffer__buffer_release(&text, &len);
+    return coffer__mscan_metadata_load(out, released, len - 1, COFFER__MSCAN_HEADER_SIZE, limits, found, err);
+}
+
+coffer_status coffer__mscan_read_surrounded(coffer__mscan_metadata *out, coffer_source *src,
+                                            const coffer__mscan_header *header, const coffer_limits *limits,
+                                            coffer_report *found, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer_status status = read_as_utf8(&text, src, header, err);
+    size_t len = 0, start, object;
+    if (status) {
+        coffer__buffer_free(&text);
+        return status;
+    }
+    char *released = (char *)coffer__buffer_release(&text, &len);
+    len--;
+    start = len >= 3 && memcmp(released, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    start += strspn(released + start, " \t\r\n");
+    object = coffer__json_object_length(released + start, len - start);
+    memmove(released, released + start, object);
+    return coffer__mscan_metadata_load(out, released, object, COFFER__MSCAN_HEADER_SIZE + start, limits,
+                                       found, err);
 }

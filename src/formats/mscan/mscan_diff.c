@@ -5,17 +5,42 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/real.h"
 #include "base/report.h"
 #include "formats/mscan/mscan_sums.h"
 
-static void put_values(coffer_node *map, const char *const names[2], const uint16_t *values)
+#include <math.h>
+
+/* The values of one scan in real units, where it has scales. */
+static void put_values(coffer_node *map, const char *const names[2], const coffer_mscan *scan,
+                       uint16_t param_id, uint32_t token, const uint16_t *values)
 {
-    for (unsigned metric = 0; metric < 2; metric++) {
-        if (values)
-            coffer_node_add_u64(map, names[metric], values[metric], COFFER_UNIT_NONE);
+    for (unsigned i = 0; i < 2; i++) {
+        const coffer_mscan_quantization *scale =
+            coffer_mscan_quantization_of(scan, (coffer_mscan_metric)i, param_id,
+                                         coffer_mscan_sequence_of_token(scan, token));
+        if (!values)
+            coffer_node_add_null(map, names[i]);
+        else if (scale)
+            coffer_node_add_f64(map, names[i],
+                                coffer__nearest_decimal(scale->offset + scale->scale * values[i],
+                                                        fabs(scale->scale) * 1e-9),
+                                COFFER_UNIT_NONE);
         else
-            coffer_node_add_null(map, names[metric]);
+            coffer_node_add_u64(map, names[i], values[i], COFFER_UNIT_NONE);
     }
+}
+
+/* The differences have the ids of a. */
+static uint16_t id_in_b(const coffer__mscan_comparison *cmp, const coffer__mscan_difference *what)
+{
+    if (cmp->ids->identity || what->kind == COFFER__MSCAN_DIFF_PARAM_ONLY_IN_B)
+        return what->param;
+    for (uint32_t id = 0; id < COFFER__MSCAN_PARAM_IDS; id++) {
+        if (cmp->ids->to_a[id] == what->param)
+            return (uint16_t)id;
+    }
+    return what->param;
 }
 
 static void put_difference(coffer_node *list, const coffer__mscan_comparison *cmp,
@@ -35,19 +60,29 @@ static void put_difference(coffer_node *list, const coffer__mscan_comparison *cm
     else
         coffer_node_add_printf(map, "param", "param %u", what->param);
     coffer_node_add_u64(map, "block", what->block, COFFER_UNIT_NONE);
-    put_values(map, names_a, what->kind >= COFFER__MSCAN_DIFF_ONLY_IN_B ? NULL : what->value[0]);
-    put_values(map, names_b, what->kind == COFFER__MSCAN_DIFF_ONLY_IN_A ? NULL : what->value[1]);
+    put_values(map, names_a, cmp->a.scan, what->param, what->token,
+               what->kind >= COFFER__MSCAN_DIFF_ONLY_IN_B ? NULL : what->value[0]);
+    put_values(map, names_b, cmp->b.scan, id_in_b(cmp, what), what->token,
+               what->kind == COFFER__MSCAN_DIFF_ONLY_IN_A ? NULL : what->value[1]);
 }
 
 static void put_metric(coffer_node *out, const char *name, const coffer__mscan_comparison *cmp,
                        unsigned metric)
 {
     uint64_t pairs = cmp->equal + cmp->changed;
+    const coffer_mscan *a = cmp->a.scan, *b = cmp->b.scan;
+    coffer_mscan_metric which = (coffer_mscan_metric)metric;
+    bool real = coffer__mscan_diff_is_real(a, b, which);
+    double mean = pairs ? (double)cmp->sum[metric] / (double)pairs : 0.0;
     coffer_node *map = coffer_node_add_map(out, name);
+    coffer_node_add_text(map, "units", real ? "real" : "raw");
     coffer_node_add_u64(map, "changed", cmp->differing[metric], COFFER_UNIT_NONE);
-    coffer_node_add_u64(map, "max_difference", cmp->largest[metric], COFFER_UNIT_NONE);
-    coffer_node_add_f64(map, "mean_difference", pairs ? (double)cmp->sum[metric] / (double)pairs : 0.0,
-                        COFFER_UNIT_NONE);
+    if (real)
+        coffer_node_add_f64(map, "max_difference", coffer__mscan_diff_real(a, b, which, cmp->largest[metric]),
+                            COFFER_UNIT_NONE);
+    else
+        coffer_node_add_u64(map, "max_difference", cmp->largest[metric], COFFER_UNIT_NONE);
+    coffer_node_add_f64(map, "mean_difference", coffer__mscan_diff_real(a, b, which, mean), COFFER_UNIT_NONE);
 }
 
 static void put_result(coffer_node *out, const coffer__mscan_comparison *cmp,
@@ -66,6 +101,7 @@ static void put_result(coffer_node *out, const coffer__mscan_comparison *cmp,
     put_metric(out, "activation", cmp, COFFER_MSCAN_ACTIVATION);
     put_metric(out, "grad_norm", cmp, COFFER_MSCAN_GRAD_NORM);
     coffer_node_add_copy(out, "metadata", changes->list);
+    coffer__mscan_diff_groups_put(out, &cmp->groups, cmp->a.scan, cmp->b.scan, cmp->opts.max_shown);
     coffer_node *list = coffer_node_add_list(out, "differences");
     for (size_t i = 0; i < cmp->shown_count; i++)
         put_difference(list, cmp, &cmp->shown[i]);
@@ -78,6 +114,7 @@ static void comparison_free(coffer__mscan_comparison *cmp)
     coffer__free(cmp->b.records);
     coffer__free(cmp->b.scratch);
     coffer__free(cmp->shown);
+    coffer__mscan_diff_groups_free(&cmp->groups);
 }
 
 coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_source *b,
@@ -115,7 +152,10 @@ coffer_status coffer__mscan_diff(coffer_node *out, coffer_source *a, coffer_sour
     cmp.ids = ids;
     cmp.a.scan = scan_a;
     cmp.b.scan = scan_b;
-    status = coffer__mscan_compare_records(&cmp, err);
+    status = coffer__mscan_diff_groups_init(&cmp.groups, cmp.opts.group_by, &cmp.limits, err);
+    if (!status)
+        status = coffer__mscan_compare_records(&cmp, err);
+    coffer__mscan_diff_groups_sort(&cmp.groups);
     if (!status)
         status = coffer_source_intact(a, err);
     if (!status)

@@ -71,10 +71,11 @@ static void sort_records(coffer__mscan_diff_side *which)
 
 static coffer_status show(coffer__mscan_comparison *cmp, coffer__mscan_difference what, coffer_error *err)
 {
-    if (cmp->shown_count >= cmp->opts.max_shown)
-        return COFFER_OK;
-    coffer_status status = coffer__array_reserve_one(&cmp->shown, &cmp->shown_capacity, cmp->shown_count,
-                                                     sizeof *cmp->shown, err);
+    coffer_status status = coffer__mscan_diff_groups_take(&cmp->groups, cmp->a.scan, &what, err);
+    if (status || cmp->shown_count >= cmp->opts.max_shown)
+        return status;
+    status = coffer__array_reserve_one(&cmp->shown, &cmp->shown_capacity, cmp->shown_count,
+                                       sizeof *cmp->shown, err);
     if (status)
         return status;
     cmp->shown[cmp->shown_count++] = what;

@@ -9,18 +9,18 @@ typedef struct coffer__mscan_cell {
     uint32_t count;  /* a scan has fewer than 2^32 records */
 } coffer__mscan_cell;
 
-static inline void coffer__mscan_cell_add(coffer__mscan_cell *to, const coffer__mscan_cell *from)
+static inline void coffer__mscan_cell_add(coffer__mscan_cell *sum, const coffer__mscan_cell *from)
 {
-    to->sum[0] += from->sum[0];
-    to->sum[1] += from->sum[1];
-    to->count += from->count;
+    sum->sum[0] += from->sum[0];
+    sum->sum[1] += from->sum[1];
+    sum->count += from->count;
 }
 
-static inline void coffer__mscan_cell_take(coffer__mscan_cell *to, const uint8_t *record)
+static inline void coffer__mscan_cell_take(coffer__mscan_cell *sum, const uint8_t *record)
 {
-    to->sum[0] += coffer__load_u16(record + COFFER__MSCAN_ACTIVATION_AT);
-    to->sum[1] += coffer__load_u16(record + COFFER__MSCAN_GRAD_NORM_AT);
-    to->count++;
+    sum->sum[0] += coffer__load_u16(record + COFFER__MSCAN_ACTIVATION_AT);
+    sum->sum[1] += coffer__load_u16(record + COFFER__MSCAN_GRAD_NORM_AT);
+    sum->count++;
 }
 
 /* Tables of cells are kept column by column: records come token by token, so a pass works in one place. */

@@ -2,7 +2,7 @@
 #ifndef COFFER_FORMATS_MSCAN_KEYS_H
 #define COFFER_FORMATS_MSCAN_KEYS_H
 
-#include "formats/mscan/mscan_select.h"
+#include "formats/mscan/mscan_pass.h"
 
 typedef struct coffer__mscan_keys {
     const coffer_mscan *scan;

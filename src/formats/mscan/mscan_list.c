@@ -32,7 +32,9 @@ static coffer_status count_records(uint64_t **out, const coffer_mscan *scan, cof
         status = coffer_mscan_find_tokens(&first, &counts[i], scan, sequence->first_token,
                                           sequence->first_token + sequence->num_tokens, err);
     }
-    if (!status && !sorted && !(status = coffer_mscan_stats_new(&stats, scan, &query, err)))
+    if (!status && !sorted)
+        status = coffer_mscan_stats_new(&stats, scan, &query, err);
+    if (!status && !sorted)
         for (size_t i = 0; i < coffer_mscan_stats_count(stats); i++)
             counts[coffer_mscan_stats_at(stats, i)->key] = coffer_mscan_stats_at(stats, i)->count;
     coffer_mscan_stats_free(stats);

@@ -7,23 +7,11 @@
 #include "formats/mscan/mscan_layout.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct loader {
-    coffer__mscan_metadata *out;
-    const coffer_limits *limits;
-    uint64_t base;
-    coffer_report *report;
-    coffer_error *err;
-} loader;
-
-/* Something that cannot be understood: fails, or with a report is noted and left out. */
-static coffer_status refuse(loader *load, coffer_status code, const char *format, ...) COFFER_PRINTF(3, 4);
-
-static coffer_status refuse(loader *load, coffer_status code, const char *format, ...)
+coffer_status coffer__mscan_refuse(coffer__mscan_loader *load, coffer_status code, const char *format, ...)
 {
     char text[sizeof load->err->text];
     va_list arguments;
@@ -36,7 +24,7 @@ static coffer_status refuse(loader *load, coffer_status code, const char *format
     return COFFER_OK;
 }
 
-static const char *kind_name(const coffer__json_value *value)
+const char *coffer__mscan_kind_name(const coffer__json_value *value)
 {
     static const char *const names[] = {
         [COFFER__JSON_NULL] = "null",
@@ -57,20 +45,21 @@ static bool is_kind(const coffer__json_value *value, coffer__json_kind kind)
     return value && value->kind == kind;
 }
 
-static void load_model_name(loader *load)
+static void load_model_name(coffer__mscan_loader *load)
 {
     const coffer__json_value *name = coffer__json_find(load->out->root, "model_name");
     load->out->model_name = "";
     if (is_kind(name, COFFER__JSON_STRING)) {
         load->out->model_name = name->as.string;
         load->out->model_name_len = name->string_len;
-    } else if (name && load->report) {
-        coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
-                           "model_name is %s, not a string", kind_name(name));
+    } else if (load->report) {
+        coffer__report_add(load->report, name ? COFFER_E_BAD_VALUE : COFFER_E_MISSING,
+                           name ? COFFER_WARNING : COFFER_NOTE, load->base, "model_name is %s%s",
+                           coffer__mscan_kind_name(name), name ? ", not a string" : "");
     }
 }
 
-static void check_format_version(loader *load)
+static void check_format_version(coffer__mscan_loader *load)
 {
     const coffer__json_value *version = coffer__json_find(load->out->root, "format_version");
     if (!load->report || (is_kind(version, COFFER__JSON_STRING) && strncmp(version->as.string, "1.", 2) == 0))
@@ -80,7 +69,7 @@ static void check_format_version(loader *load)
                            "format_version is \"%s\"; 1.1 is the one known", version->as.string);
     else
         coffer__report_add(load->report, version ? COFFER_E_BAD_VALUE : COFFER_E_MISSING, COFFER_NOTE,
-                           load->base, "format_version is %s", kind_name(version));
+                           load->base, "format_version is %s", coffer__mscan_kind_name(version));
 }
 
 /* ---- Sequences ---- */
@@ -90,7 +79,8 @@ static uint64_t id_after_the_last(const coffer__mscan_metadata *metadata)
     return metadata->sequence_count ? metadata->sequences[metadata->sequence_count - 1].sequence_id + 1 : 0;
 }
 
-static coffer_status load_sequence(loader *load, const coffer__json_value *value, uint64_t position)
+static coffer_status load_sequence(coffer__mscan_loader *load, const coffer__json_value *value,
+                                   uint64_t position)
 {
     coffer__mscan_metadata *out = load->out;
     const coffer__json_value *source = coffer__json_find(value, "source");
@@ -98,24 +88,30 @@ static coffer_status load_sequence(loader *load, const coffer__json_value *value
     uint64_t total;
 
     if (value->kind != COFFER__JSON_OBJECT)
-        return refuse(load, COFFER_E_BAD_VALUE, "sequence %" PRIu64 " is %s, not an object", position,
-                      kind_name(value));
+        return coffer__mscan_refuse(load, COFFER_E_BAD_VALUE, "sequence %" PRIu64 " is %s, not an object",
+                                    position, coffer__mscan_kind_name(value));
     if (!coffer__json_u64(&sequence.sequence_id, coffer__json_find(value, "sequence_id"))) {
         coffer_status status =
-            refuse(load, COFFER_E_BAD_VALUE, "sequence_id of sequence %" PRIu64 " is %s, not a whole number",
-                   position, kind_name(coffer__json_find(value, "sequence_id")));
+            coffer__mscan_refuse(load, COFFER_E_BAD_VALUE,
+                                 "sequence_id of sequence %" PRIu64 " is %s, not a whole number", position,
+                                 coffer__mscan_kind_name(coffer__json_find(value, "sequence_id")));
         if (status)
             return status;
         sequence.sequence_id = id_after_the_last(out); /* left out, its tokens would pass to the next one */
     }
     if (!coffer__json_u64(&sequence.num_tokens, coffer__json_find(value, "num_tokens")))
-        return refuse(load, COFFER_E_BAD_VALUE,
-                      "num_tokens of sequence %" PRIu64 " is %s, not a whole number", position,
-                      kind_name(coffer__json_find(value, "num_tokens")));
+        return coffer__mscan_refuse(load, COFFER_E_BAD_VALUE,
+                                    "num_tokens of sequence %" PRIu64 " is %s, not a whole number", position,
+                                    coffer__mscan_kind_name(coffer__json_find(value, "num_tokens")));
     if (!coffer__add_u64(&total, out->total_tokens, sequence.num_tokens))
-        return refuse(load, COFFER_E_BAD_VALUE,
-                      "num_tokens %" PRIu64 " of sequence %" PRIu64 " takes the total past 64 bits",
-                      sequence.num_tokens, position);
+        return coffer__mscan_refuse(load, COFFER_E_BAD_VALUE,
+                                    "num_tokens %" PRIu64 " of sequence %" PRIu64
+                                    " takes the total past 64 bits",
+                                    sequence.num_tokens, position);
+    if (source && source->kind != COFFER__JSON_STRING && source->kind != COFFER__JSON_NULL && load->report)
+        coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
+                           "source of sequence %" PRIu64 " is %s, not a string", position,
+                           coffer__mscan_kind_name(source));
     if (is_kind(source, COFFER__JSON_STRING)) {
         sequence.source = source->as.string;
         sequence.source_len = source->string_len;
@@ -134,7 +130,7 @@ static int compare_u64(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static coffer_status report_duplicates(loader *load)
+static coffer_status report_duplicates(coffer__mscan_loader *load)
 {
     const coffer__mscan_metadata *out = load->out;
     uint64_t *ids = coffer__alloc_array(out->sequence_count, sizeof *ids);
@@ -157,16 +153,24 @@ static coffer_status report_duplicates(loader *load)
 }
 
 /* A reader can live with ids that repeat or jump back, so only a report hears of them. */
-static coffer_status check_sequence_ids(loader *load)
+static coffer_status check_sequence_ids(coffer__mscan_loader *load)
 {
     const coffer__mscan_metadata *out = load->out;
-    uint64_t backward = 0, flat = 0, first = 0;
+    uint64_t backward = 0, flat = 0, first = 0, gaps = 0, first_gap = 0;
     for (size_t i = 1; i < out->sequence_count; i++) {
         uint64_t before = out->sequences[i - 1].sequence_id, here = out->sequences[i].sequence_id;
         if (here < before && backward++ == 0)
             first = i;
         flat += here == before;
+        if (here > before && here - before > 1 && gaps++ == 0)
+            first_gap = i;
     }
+    if (gaps > 0)
+        coffer__report_add(load->report, COFFER_E_INCONSISTENT, COFFER_NOTE, load->base,
+                           "sequence_id %" PRIu64 " follows %" PRIu64
+                           ": the ids between are missing (%" PRIu64 " gaps in all)",
+                           out->sequences[first_gap].sequence_id, out->sequences[first_gap - 1].sequence_id,
+                           gaps);
     if (backward > 0)
         coffer__report_add(load->report, COFFER_E_NOT_SORTED, COFFER_ERROR, load->base,
                            "sequence_id %" PRIu64 " comes after %" PRIu64 " (%" PRIu64
@@ -176,7 +180,7 @@ static coffer_status check_sequence_ids(loader *load)
     return backward + flat > 0 ? report_duplicates(load) : COFFER_OK;
 }
 
-static coffer_status load_sequences(loader *load)
+static coffer_status load_sequences(coffer__mscan_loader *load)
 {
     coffer__mscan_metadata *out = load->out;
     const coffer__json_value *list = coffer__json_find(out->root, "sequences");
@@ -186,7 +190,8 @@ static coffer_status load_sequences(loader *load)
     if (!list)
         return COFFER_OK;
     if (list->kind != COFFER__JSON_ARRAY)
-        return refuse(load, COFFER_E_BAD_VALUE, "\"sequences\" is %s, not an array", kind_name(list));
+        return coffer__mscan_refuse(load, COFFER_E_BAD_VALUE, "\"sequences\" is %s, not an array",
+                                    coffer__mscan_kind_name(list));
     if (list->as.count > load->limits->entries)
         return coffer__fail(load->err, COFFER_E_LIMIT, load->base,
                             "%" PRIu64 " sequences, the limit is %" PRIu64, list->as.count,
@@ -209,8 +214,7 @@ static coffer_status load_sequences(loader *load)
 
 /* ---- Parameters ---- */
 
-/* Digits only and no leading zero, so that one id has one spelling. */
-static bool parse_id(uint64_t *out, const char *key, size_t len)
+bool coffer__mscan_parse_id(uint64_t *out, const char *key, size_t len)
 {
     uint64_t value = 0;
     if (len == 0 || (len > 1 && key[0] == '0'))
@@ -230,7 +234,7 @@ static int compare_params(const void *left, const void *right)
     return (a->id > b->id) - (a->id < b->id);
 }
 
-static coffer_status collect_params(loader *load, const coffer__json_value *map)
+static coffer_status collect_params(coffer__mscan_loader *load, const coffer__json_value *map)
 {
     coffer__mscan_metadata *out = load->out;
     const coffer__json_value *value;
@@ -239,13 +243,15 @@ static coffer_status collect_params(loader *load, const coffer__json_value *map)
     for (value = coffer__json_first(map); value; value = coffer__json_next(map, value)) {
         coffer_mscan_param param = { 0 };
         coffer_status status = COFFER_OK;
-        if (!parse_id(&param.id, value->key, value->key_len))
+        if (!coffer__mscan_parse_id(&param.id, value->key, value->key_len))
             status =
-                refuse(load, COFFER_E_BAD_VALUE,
-                       "parameter id \"%.40s\" is not a decimal number without leading zeros", value->key);
+                coffer__mscan_refuse(load, COFFER_E_BAD_VALUE,
+                                     "parameter id \"%.40s\" is not a decimal number without leading zeros",
+                                     value->key);
         else if (value->kind != COFFER__JSON_STRING)
-            status = refuse(load, COFFER_E_BAD_VALUE, "the name of parameter %" PRIu64 " is %s, not a string",
-                            param.id, kind_name(value));
+            status = coffer__mscan_refuse(load, COFFER_E_BAD_VALUE,
+                                          "the name of parameter %" PRIu64 " is %s, not a string", param.id,
+                                          coffer__mscan_kind_name(value));
         else {
             param.name = value->as.string;
             param.name_len = value->string_len;
@@ -260,7 +266,7 @@ static coffer_status collect_params(loader *load, const coffer__json_value *map)
     return COFFER_OK;
 }
 
-static void index_params(loader *load)
+static void index_params(coffer__mscan_loader *load)
 {
     coffer__mscan_metadata *out = load->out;
     size_t i;
@@ -273,7 +279,7 @@ static void index_params(loader *load)
                            (out->param_count - i), out->params[i].id);
 }
 
-static coffer_status load_params(loader *load)
+static coffer_status load_params(coffer__mscan_loader *load)
 {
     coffer__mscan_metadata *out = load->out;
     const coffer__json_value *map = coffer__json_find(out->root, "id_to_param_name_map");
@@ -288,7 +294,8 @@ static coffer_status load_params(loader *load)
     if (!map)
         return COFFER_OK;
     if (map->kind != COFFER__JSON_OBJECT)
-        return refuse(load, COFFER_E_BAD_VALUE, "id_to_param_name_map is %s, not an object", kind_name(map));
+        return coffer__mscan_refuse(load, COFFER_E_BAD_VALUE, "id_to_param_name_map is %s, not an object",
+                                    coffer__mscan_kind_name(map));
     if (map->as.count > load->limits->entries || map->as.count >= UINT32_MAX)
         return coffer__fail(load->err, COFFER_E_LIMIT, load->base,
                             "%" PRIu64 " parameters, the limit is %" PRIu64, map->as.count,
@@ -300,142 +307,6 @@ static coffer_status load_params(loader *load)
     if (!status)
         index_params(load);
     return status;
-}
-
-/* ---- Scales ---- */
-
-static bool read_scale(coffer_mscan_quantization *out, const coffer__json_value *value)
-{
-    out->struct_size = sizeof *out;
-    return coffer__json_f64(&out->scale, coffer__json_find(value, "scale")) &&
-           coffer__json_f64(&out->offset, coffer__json_find(value, "offset")) && isfinite(out->scale) &&
-           isfinite(out->offset);
-}
-
-static bool read_param_scales(coffer_mscan_quantization *out, const coffer__mscan_metadata *metadata,
-                              const coffer__json_value *values)
-{
-    const coffer__json_value *value;
-    if (!is_kind(values, COFFER__JSON_OBJECT))
-        return false;
-    for (value = coffer__json_first(values); value; value = coffer__json_next(values, value)) {
-        coffer_mscan_quantization scale;
-        uint64_t id;
-        if (!parse_id(&id, value->key, value->key_len) || !read_scale(&scale, value))
-            return false;
-        if (id < COFFER__MSCAN_PARAM_IDS && metadata->param_index[id])
-            out[metadata->param_index[id] - 1] = scale;
-    }
-    return true;
-}
-
-static bool read_sequence_scales(coffer_mscan_quantization *out, const coffer__mscan_metadata *metadata,
-                                 const coffer__json_value *values)
-{
-    const coffer__json_value *value;
-    size_t index = 0;
-    if (!is_kind(values, COFFER__JSON_ARRAY))
-        return false;
-    for (value = coffer__json_first(values); value && index < metadata->sequence_count;
-         value = coffer__json_next(values, value)) {
-        if (!read_scale(&out[index++], value))
-            return false;
-    }
-    return true;
-}
-
-static bool is_text(const coffer__json_value *value, const char *text)
-{
-    return is_kind(value, COFFER__JSON_STRING) && strcmp(value->as.string, text) == 0;
-}
-
-/* *understood is false when the entry says something this version does not know. */
-static coffer_status read_scales(bool *understood, coffer__mscan_scales *out, const loader *load,
-                                 const coffer__json_value *entry)
-{
-    const coffer__json_value *scope = coffer__json_find(entry, "scope");
-    const coffer__json_value *values = coffer__json_find(entry, "values");
-    bool by_param = is_text(scope, "param"), by_sequence = is_text(scope, "sequence");
-    size_t count = by_param ? load->out->param_count : load->out->sequence_count;
-
-    *understood = false;
-    if (!is_text(coffer__json_find(entry, "kind"), "linear"))
-        return COFFER_OK;
-    out->has_common = read_scale(&out->common, entry);
-    if (!scope || is_text(scope, "file")) {
-        out->scope = COFFER_MSCAN_SCALE_FILE;
-        *understood = out->has_common;
-        return COFFER_OK;
-    }
-    if (!by_param && !by_sequence)
-        return COFFER_OK;
-    out->scope = by_param ? COFFER_MSCAN_SCALE_PARAM : COFFER_MSCAN_SCALE_SEQUENCE;
-    out->values = coffer__alloc_array(count, sizeof *out->values);
-    if (!out->values)
-        return coffer__fail_no_memory(load->err, count * sizeof *out->values);
-    for (size_t i = 0; i < count; i++)
-        out->values[i].scale = NAN;
-    *understood = by_param ? read_param_scales(out->values, load->out, values)
-                           : read_sequence_scales(out->values, load->out, values);
-    return COFFER_OK;
-}
-
-/* Scales that are not understood leave the raw integers: never a reason to refuse the file. */
-static coffer_status load_scales(loader *load, coffer_mscan_metric metric, const char *key)
-{
-    const coffer__json_value *quantization = coffer__json_find(load->out->root, "quantization");
-    const coffer__json_value *entry = coffer__json_find(quantization, key);
-    coffer__mscan_scales scales = { 0 };
-    bool understood = true;
-    coffer_status status = COFFER_OK;
-
-    if (entry)
-        status = read_scales(&understood, &scales, load, entry);
-    else if (is_kind(quantization, COFFER__JSON_OBJECT) || !quantization)
-        return COFFER_OK;
-    else
-        understood = false;
-    if (status || !understood) {
-        coffer__free(scales.values);
-        if (!status && load->report)
-            coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
-                               "the quantization of %s is not understood: its values stay raw integers", key);
-        return status;
-    }
-    load->out->scales[metric] = scales;
-    return COFFER_OK;
-}
-
-/* ---- Damage that is known ---- */
-
-static coffer_status load_marks(loader *load)
-{
-    coffer__mscan_metadata *out = load->out;
-    const coffer__json_value *list = coffer__json_find(out->root, "damage"), *value;
-    if (!list)
-        return COFFER_OK;
-    if (list->kind != COFFER__JSON_ARRAY)
-        return refuse(load, COFFER_E_BAD_VALUE, "\"damage\" is %s, not an array", kind_name(list));
-    if (list->as.count > load->limits->entries)
-        return coffer__fail(load->err, COFFER_E_LIMIT, load->base,
-                            "%" PRIu64 " entries of \"damage\", the limit is %" PRIu64, list->as.count,
-                            load->limits->entries);
-    out->marks = coffer__alloc_array((size_t)list->as.count, sizeof *out->marks);
-    if (!out->marks)
-        return coffer__fail_no_memory(load->err, list->as.count * sizeof *out->marks);
-    for (value = coffer__json_first(list); value; value = coffer__json_next(list, value)) {
-        coffer__mscan_mark mark = { .in_metadata = is_text(coffer__json_find(value, "what"), "metadata") };
-        uint64_t crc = 0;
-        bool has_range = coffer__json_u64(&mark.first_record, coffer__json_find(value, "first_record")) &&
-                         coffer__json_u64(&mark.num_records, coffer__json_find(value, "num_records"));
-        if (!mark.in_metadata && !has_range)
-            return refuse(load, COFFER_E_BAD_VALUE, "an entry of \"damage\" does not say where it is");
-        mark.unverified = is_text(coffer__json_find(value, "state"), "unverified");
-        mark.has_crc = coffer__json_u64(&crc, coffer__json_find(value, "crc32")) && crc <= UINT32_MAX;
-        mark.crc = (uint32_t)crc;
-        out->marks[out->mark_count++] = mark;
-    }
-    return COFFER_OK;
 }
 
 /* ---- All of it ---- */
@@ -453,7 +324,7 @@ coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *tex
                                           coffer_error *err)
 {
     coffer__mscan_metadata metadata = { .text = text };
-    loader load = { &metadata, limits, base, report, err };
+    coffer__mscan_loader load = { &metadata, limits, base, report, err };
     coffer_status status;
 
     metadata.text_len = coffer__mscan_trimmed_length(text, len);
@@ -464,7 +335,7 @@ coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *tex
     metadata.root = coffer__json_root(metadata.json);
     if (metadata.root->kind != COFFER__JSON_OBJECT) {
         status = coffer__fail(err, COFFER_E_BAD_JSON, base, "the metadata is %s, not an object",
-                              kind_name(metadata.root));
+                              coffer__mscan_kind_name(metadata.root));
         goto out;
     }
     load_model_name(&load);
@@ -473,11 +344,11 @@ coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *tex
     if (!status)
         status = load_sequences(&load);
     if (!status)
-        status = load_scales(&load, COFFER_MSCAN_ACTIVATION, "activation");
+        status = coffer__mscan_load_scales(&load, COFFER_MSCAN_ACTIVATION, "activation");
     if (!status)
-        status = load_scales(&load, COFFER_MSCAN_GRAD_NORM, "grad_norm");
+        status = coffer__mscan_load_scales(&load, COFFER_MSCAN_GRAD_NORM, "grad_norm");
     if (!status)
-        status = load_marks(&load);
+        status = coffer__mscan_load_marks(&load);
     if (status)
         goto out;
     *out = metadata;
@@ -499,16 +370,4 @@ void coffer__mscan_metadata_free(coffer__mscan_metadata *metadata)
     coffer__free(metadata->scales[0].values);
     coffer__free(metadata->scales[1].values);
     memset(metadata, 0, sizeof *metadata);
-}
-
-coffer__mscan_extent coffer__mscan_extent_of(const coffer__json_value *value)
-{
-    coffer__mscan_extent extent = { 0 };
-    uint64_t crc = 0;
-    extent.has_range = coffer__json_u64(&extent.first_record, coffer__json_find(value, "first_record")) &&
-                       coffer__json_u64(&extent.num_records, coffer__json_find(value, "num_records"));
-    extent.has_crc =
-        extent.has_range && coffer__json_u64(&crc, coffer__json_find(value, "crc32")) && crc <= UINT32_MAX;
-    extent.crc = (uint32_t)crc;
-    return extent;
 }

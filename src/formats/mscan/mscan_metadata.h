@@ -63,6 +63,29 @@ coffer_status coffer__mscan_metadata_load(coffer__mscan_metadata *out, char *tex
 size_t coffer__mscan_trimmed_length(const char *text, size_t len);
 void coffer__mscan_metadata_free(coffer__mscan_metadata *metadata); /* its members, not itself */
 
+/* ---- For the two files that load it ---- */
+
+typedef struct coffer__mscan_loader {
+    coffer__mscan_metadata *out;
+    const coffer_limits *limits;
+    uint64_t base;
+    coffer_report *report; /* NULL: the first invalid value fails */
+    coffer_error *err;
+} coffer__mscan_loader;
+
+/* Something that cannot be understood: fails, or with a report is noted and left out. */
+coffer_status coffer__mscan_refuse(coffer__mscan_loader *load, coffer_status code, const char *format, ...)
+    COFFER_PRINTF(3, 4);
+const char *coffer__mscan_kind_name(const coffer__json_value *value); /* "a number"; NULL is "missing" */
+/* Digits only and no leading zero, so that one id has one spelling. */
+bool coffer__mscan_parse_id(uint64_t *out, const char *key, size_t len);
+/* Scales that are not understood leave the raw integers: never a reason to refuse the file. */
+coffer_status coffer__mscan_load_scales(coffer__mscan_loader *load, coffer_mscan_metric metric,
+                                        const char *key);
+coffer_status coffer__mscan_load_marks(coffer__mscan_loader *load);
+
+/* ---- Access ---- */
+
 /* The entry of the map for a param_id, or NULL. */
 static inline const coffer_mscan_param *coffer__mscan_find_param(const coffer__mscan_metadata *metadata,
                                                                  uint16_t param_id)

@@ -1,8 +1,45 @@
-/* One pass over the selected records on several threads, in pieces that fit a cache. */
+/* Selection of records by parameter name, token range and sequence, and one pass over the selected ones on
+ * several threads, in pieces that fit a cache. */
 #ifndef COFFER_FORMATS_MSCAN_PASS_H
 #define COFFER_FORMATS_MSCAN_PASS_H
 
-#include "formats/mscan/mscan_select.h"
+#include "formats/mscan/mscan_private.h"
+
+typedef struct coffer__mscan_selection {
+    const coffer_mscan *scan;
+    uint64_t first, count; /* the records that may be selected: all others are not */
+    bool sorted;           /* token_idx never decreases; found out only where it was needed, else false */
+    bool by_token;         /* the tokens below must still be compared, record by record */
+    bool by_param;         /* so must the parameters */
+    uint64_t token_begin, token_end;
+    uint64_t params[COFFER__MSCAN_PARAM_IDS / 64]; /* a bit for each param_id */
+} coffer__mscan_selection;
+
+/* Tokens [begin, end); param_glob may be NULL; sequence is an index or COFFER_INDEX_NONE. When the tokens are
+ * a part of the scan, this finds out whether they are sorted. */
+coffer_status coffer__mscan_select(coffer__mscan_selection *out, const coffer_mscan *scan,
+                                   const char *param_glob, uint64_t begin, uint64_t end, size_t sequence,
+                                   coffer_error *err);
+/* The selection of a query. */
+coffer_status coffer__mscan_select_query(coffer__mscan_selection *out, const coffer_mscan *scan,
+                                         const coffer_mscan_stats_opts *query, coffer_error *err);
+
+static inline bool coffer__mscan_has_param(const coffer__mscan_selection *selection, uint16_t param_id)
+{
+    return selection->params[param_id / 64] >> (param_id % 64) & 1;
+}
+
+/* Whether records must go through coffer__mscan_pack before they are used. */
+static inline bool coffer__mscan_must_pack(const coffer__mscan_selection *selection)
+{
+    return selection->by_token || selection->by_param;
+}
+/* Copies the selected ones of `count` packed records and returns their number. out : room for count records.
+ */
+size_t coffer__mscan_pack(uint8_t *out, const coffer__mscan_selection *selection, const uint8_t *records,
+                          size_t count);
+
+/* ---- The pass ---- */
 
 /* Takes in packed records. Calls with the same worker never overlap. */
 typedef void (*coffer__mscan_visit)(void *context, uint32_t worker, const uint8_t *records, size_t count);

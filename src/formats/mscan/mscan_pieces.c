@@ -1,4 +1,4 @@
-#include "formats/mscan/mscan_pieces.h"
+#include "formats/mscan/mscan_damage.h"
 
 #include "base/array.h"
 #include "base/checked.h"

@@ -108,9 +108,9 @@ static void halve(coffer__mscan_pyramid *pyramid, int kind, unsigned level)
     size_t columns = coffer__mscan_pyramid_width(pyramid, level - 1);
     const coffer__mscan_cell *from = pyramid->cells[kind][level - 1];
     for (size_t column = 0; column < columns; column++) {
-        coffer__mscan_cell *to = pyramid->cells[kind][level] + column / 2 * bands;
+        coffer__mscan_cell *sum = pyramid->cells[kind][level] + column / 2 * bands;
         for (size_t band = 0; band < bands; band++)
-            coffer__mscan_cell_add(to++, from++);
+            coffer__mscan_cell_add(sum++, from++);
     }
 }
 

@@ -7,8 +7,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "base/utf8.h"
-#include "formats/mscan/mscan_pieces.h"
+#include "formats/mscan/mscan_damage.h"
 #include "formats/mscan/mscan_survey.h"
 #include "formats/rescue.h"
 
@@ -58,66 +57,6 @@ static void take_over_findings(rescue *work, const coffer_report *found)
                            work->metadata.sequence_count - 1);
 }
 
-/* Text with every byte that is not UTF-8 replaced by U+FFFD. */
-static coffer_status read_as_utf8(coffer__buffer *out, const rescue *work, coffer_error *err)
-{
-    size_t len = work->header.header_len - COFFER__MSCAN_HEADER_SIZE;
-    char *text = coffer__malloc(len + 1);
-    coffer_status status;
-    if (!text)
-        return coffer__fail_no_memory(err, len + 1);
-    status = coffer_source_read_at(text, work->source, COFFER__MSCAN_HEADER_SIZE, len, err);
-    for (size_t done = 0; !status && done < len;) {
-        size_t valid = coffer__utf8_valid_prefix(text + done, len - done);
-        coffer__buffer_append(out, text + done, valid);
-        done += valid;
-        if (done < len) {
-            coffer__buffer_append(out, "\xef\xbf\xbd", 3);
-            done++;
-        }
-    }
-    coffer__buffer_append(out, "", 1);
-    coffer__free(text);
-    if (!status && out->failed)
-        status = coffer__fail_no_memory(err, len);
-    return status;
-}
-
-static coffer_status load_replaced(rescue *work, coffer_report *found, coffer_error *err)
-{
-    coffer__buffer text = COFFER__BUFFER_INIT;
-    coffer_status status = read_as_utf8(&text, work, err);
-    size_t len = 0;
-    if (status) {
-        coffer__buffer_free(&text);
-        return status;
-    }
-    char *released = (char *)coffer__buffer_release(&text, &len);
-    return coffer__mscan_metadata_load(&work->metadata, released, len - 1, COFFER__MSCAN_HEADER_SIZE,
-                                       &work->limits, found, err);
-}
-
-/* Loads metadata that is surrounded by a byte order mark, zeros or other bytes; COFFER_E_BAD_JSON when it is
- * not found. */
-static coffer_status load_surrounded(rescue *work, coffer_report *found, coffer_error *err)
-{
-    coffer__buffer text = COFFER__BUFFER_INIT;
-    coffer_status status = read_as_utf8(&text, work, err);
-    size_t len = 0, start, object;
-    if (status) {
-        coffer__buffer_free(&text);
-        return status;
-    }
-    char *released = (char *)coffer__buffer_release(&text, &len);
-    len--;
-    start = len >= 3 && memcmp(released, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    start += strspn(released + start, " \t\r\n");
-    object = coffer__json_object_length(released + start, len - start);
-    memmove(released, released + start, object);
-    return coffer__mscan_metadata_load(&work->metadata, released, object, COFFER__MSCAN_HEADER_SIZE + start,
-                                       &work->limits, found, err);
-}
-
 static bool is_unreadable(coffer_status status)
 {
     return status == COFFER_E_BAD_JSON || status == COFFER_E_BAD_TEXT || status == COFFER_E_DUPLICATE;
@@ -135,11 +74,13 @@ static coffer_status load_metadata(rescue *work, coffer_error *err)
                                          &cause);
     if (status == COFFER_E_BAD_TEXT) {
         note_change(work, status, cause.offset, "bytes of the metadata that are not UTF-8 became U+FFFD");
-        status = load_replaced(work, found, &cause);
+        status = coffer__mscan_read_replaced(&work->metadata, work->source, &work->header, &work->limits,
+                                             found, &cause);
     }
     if (status == COFFER_E_BAD_JSON) {
         coffer_error ignored = COFFER_ERROR_INIT;
-        coffer_status inside = load_surrounded(work, found, &ignored);
+        coffer_status inside = coffer__mscan_read_surrounded(&work->metadata, work->source, &work->header,
+                                                             &work->limits, found, &ignored);
         if (inside == COFFER_OK)
             note_change(work, status, cause.offset,
                         "bytes around the metadata that do not belong to it, now dropped");

@@ -65,17 +65,17 @@ static void finish_score(coffer_mscan_score *score)
     score->sps = score->integral_sps / n;
 }
 
-static coffer_status add_score(coffer_mscan_scores *to, size_t *capacity, coffer_mscan_score *score,
+static coffer_status add_score(coffer_mscan_scores *scores, size_t *capacity, coffer_mscan_score *score,
                                coffer_error *err)
 {
     if (score->count == 0)
         return COFFER_OK;
     coffer_status status =
-        coffer__array_reserve_one(&to->scores, capacity, to->count, sizeof *to->scores, err);
+        coffer__array_reserve_one(&scores->scores, capacity, scores->count, sizeof *scores->scores, err);
     if (status)
         return status;
     finish_score(score);
-    to->scores[to->count++] = *score;
+    scores->scores[scores->count++] = *score;
     return COFFER_OK;
 }
 
@@ -159,13 +159,12 @@ static size_t cells_per_thread(const window *part)
 static void add_record(cell *cells, const coffer__mscan_layers *layers, uint64_t key, const uint8_t *record)
 {
     uint32_t layer = layers->of_param[coffer__mscan_load_param(record)];
-    cell *at;
     if (layer == 0)
         return;
-    at = &cells[key * layers->count + layer - 1];
-    at->count++;
-    at->sum[0] += coffer__load_u16(record + COFFER__MSCAN_ACTIVATION_AT);
-    at->sum[1] += coffer__load_u16(record + COFFER__MSCAN_GRAD_NORM_AT);
+    cell *sums = &cells[key * layers->count + layer - 1];
+    sums->count++;
+    sums->sum[0] += coffer__load_u16(record + COFFER__MSCAN_ACTIVATION_AT);
+    sums->sum[1] += coffer__load_u16(record + COFFER__MSCAN_GRAD_NORM_AT);
 }
 
 static void visit_blocks(void *context, uint32_t worker, const uint8_t *records, size_t count)

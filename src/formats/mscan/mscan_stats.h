@@ -2,7 +2,7 @@
 #ifndef COFFER_FORMATS_MSCAN_STATS_H
 #define COFFER_FORMATS_MSCAN_STATS_H
 
-#include "formats/mscan/mscan_select.h"
+#include "formats/mscan/mscan_pass.h"
 
 struct coffer_mscan_stats {
     coffer_mscan_group total;

@@ -6,26 +6,26 @@
 
 #include <string.h>
 
-static void add_column(coffer_mscan_column *to, const coffer_mscan_column *from, bool first)
+static void add_column(coffer_mscan_column *sum, const coffer_mscan_column *from, bool first)
 {
-    to->sum += from->sum;
-    to->sum_squares += from->sum_squares;
-    to->zeros += from->zeros;
-    to->saturated += from->saturated;
-    to->min = first || from->min < to->min ? from->min : to->min;
-    to->max = first || from->max > to->max ? from->max : to->max;
+    sum->sum += from->sum;
+    sum->sum_squares += from->sum_squares;
+    sum->zeros += from->zeros;
+    sum->saturated += from->saturated;
+    sum->min = first || from->min < sum->min ? from->min : sum->min;
+    sum->max = first || from->max > sum->max ? from->max : sum->max;
 }
 
-void coffer__mscan_add_group(coffer_mscan_group *to, const coffer_mscan_group *from)
+void coffer__mscan_add_group(coffer_mscan_group *sum, const coffer_mscan_group *from)
 {
     if (from->count == 0)
         return;
     for (int metric = 0; metric < 2; metric++)
-        add_column(&to->column[metric], &from->column[metric], to->count == 0);
-    to->count += from->count;
+        add_column(&sum->column[metric], &from->column[metric], sum->count == 0);
+    sum->count += from->count;
 }
 
-void coffer__mscan_add_row(coffer_mscan_group *to, const coffer__mscan_row *row)
+void coffer__mscan_add_row(coffer_mscan_group *sum, const coffer__mscan_row *row)
 {
     coffer_mscan_group group = { .count = coffer__mscan_row_count(row) };
     for (int metric = 0; metric < 2; metric++) {
@@ -40,7 +40,7 @@ void coffer__mscan_add_row(coffer_mscan_group *to, const coffer__mscan_row *row)
             .max = extreme[COFFER__MSCAN_MAX_ACTIVATION],
         };
     }
-    coffer__mscan_add_group(to, &group);
+    coffer__mscan_add_group(sum, &group);
 }
 
 static void add_value(coffer_mscan_column *column, uint64_t value)
@@ -53,7 +53,7 @@ static void add_value(coffer_mscan_column *column, uint64_t value)
     column->max = value > column->max ? (uint16_t)value : column->max;
 }
 
-void coffer__mscan_add_records(coffer_mscan_group *to, const uint8_t *records, size_t count)
+void coffer__mscan_add_records(coffer_mscan_group *sum, const uint8_t *records, size_t count)
 {
     coffer_mscan_group group = { .count = count };
     group.column[0].min = group.column[1].min = UINT16_MAX;
@@ -64,7 +64,7 @@ void coffer__mscan_add_records(coffer_mscan_group *to, const uint8_t *records, s
         add_value(&group.column[COFFER_MSCAN_GRAD_NORM],
                   coffer__load_u16(record + COFFER__MSCAN_GRAD_NORM_AT));
     }
-    coffer__mscan_add_group(to, &group);
+    coffer__mscan_add_group(sum, &group);
 }
 
 coffer_status coffer__mscan_tally_init(coffer__mscan_tally *tally, uint32_t threads, unsigned rows_shift,

@@ -8,10 +8,10 @@
 
 #include <pthread.h>
 
-void coffer__mscan_add_row(coffer_mscan_group *to, const coffer__mscan_row *row);
-void coffer__mscan_add_group(coffer_mscan_group *to, const coffer_mscan_group *from);
+void coffer__mscan_add_row(coffer_mscan_group *sum, const coffer__mscan_row *row);
+void coffer__mscan_add_group(coffer_mscan_group *sum, const coffer_mscan_group *from);
 /* Packed records that all belong to one group. */
-void coffer__mscan_add_records(coffer_mscan_group *to, const uint8_t *records, size_t count);
+void coffer__mscan_add_records(coffer_mscan_group *sum, const uint8_t *records, size_t count);
 
 /* Sums by a 16-bit key. */
 typedef struct coffer__mscan_tally {

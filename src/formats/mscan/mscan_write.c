@@ -153,6 +153,13 @@ COFFER__INIT_FUNCTION(coffer_mscan_writer_opts, COFFER_MSCAN_WRITER_OPTS_INIT)
 coffer_status coffer_mscan_writer_create(coffer_mscan_writer **out, const char *path,
                                          const coffer_mscan_writer_opts *opts, coffer_error *err)
 {
+    return coffer__mscan_writer_begin(out, path, opts, false, err);
+}
+
+coffer_status coffer__mscan_writer_begin(coffer_mscan_writer **out, const char *path,
+                                         const coffer_mscan_writer_opts *opts, bool rewrites,
+                                         coffer_error *err)
+{
     coffer_mscan_writer_opts options = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (status)
@@ -162,7 +169,8 @@ coffer_status coffer_mscan_writer_create(coffer_mscan_writer **out, const char *
         return COFFER_E_NO_MEMORY;
     writer->reserve = options.reserve_bytes;
     writer->overwrite = options.overwrite;
-    coffer__sink_opts sink_options = { .exclusive = !options.overwrite };
+    writer->rewrites = rewrites;
+    coffer__sink_opts sink_options = { .exclusive = !options.overwrite, .rewrites = rewrites };
     status = make_base(writer, &options, err);
     if (!status)
         status = coffer__sink_create(&writer->sink, path, &sink_options, err);
@@ -190,10 +198,11 @@ static coffer_status check_text(const char *what, const char *text, size_t len, 
 coffer_status coffer_mscan_writer_add_param(uint16_t *id, coffer_mscan_writer *writer, const char *name,
                                             coffer_error *err)
 {
-    coffer_status status;
     uint32_t found;
-    if ((status = coffer__sticky_check(&writer->sticky, err)) ||
-        (status = check_text("parameter name", name, strlen(name), err)))
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (!status)
+        status = check_text("parameter name", name, strlen(name), err);
+    if (status)
         return status;
     found = coffer__id_names_find(&writer->names, name, strlen(name));
     if (found == COFFER__MSCAN_PARAM_IDS) {
@@ -213,9 +222,10 @@ coffer_status coffer_mscan_writer_add_param_id(coffer_mscan_writer *writer, uint
                                                coffer_error *err)
 {
     const coffer__id_name *old = &writer->names.by_id[id];
-    coffer_status status;
-    if ((status = coffer__sticky_check(&writer->sticky, err)) ||
-        (status = check_text("parameter name", name, strlen(name), err)))
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (!status)
+        status = check_text("parameter name", name, strlen(name), err);
+    if (status)
         return status;
     if (!old->text)
         return coffer__id_names_add(&writer->names, id, name, strlen(name), err);
@@ -266,8 +276,11 @@ coffer_status coffer_mscan_writer_begin_sequence_len(coffer_mscan_writer *writer
     if (writer->base.sequence_count > 0 && writer->next_sequence_id == 0)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "the last sequence_id is 2^64 - 1: none is left for another");
-    if ((source && (status = check_text("source", source, source_len, err))) ||
-        (status = add_sequence(writer, source, source_len, err)))
+    if (source)
+        status = check_text("source", source, source_len, err);
+    if (!status)
+        status = add_sequence(writer, source, source_len, err);
+    if (status)
         return status;
     writer->in_sequence = true;
     writer->tokens_in_sequence = 0;
@@ -418,121 +431,4 @@ coffer_status coffer_mscan_writer_end_sequence(coffer_mscan_writer *writer, uint
     writer->next_sequence_id++;
     writer->in_sequence = false;
     return COFFER_OK;
-}
-
-/* ---- Committing ---- */
-
-coffer_status coffer__mscan_writer_compose(coffer__buffer *out, coffer_mscan_writer *writer,
-                                           coffer_error *err)
-{
-    coffer__mscan_draft draft = { .base = &writer->base,
-                                  .names = &writer->names,
-                                  .added = writer->sequences,
-                                  .added_count = writer->sequence_count,
-                                  .extent_limit = writer->extent_limit,
-                                  .sums = writer->sums.sums,
-                                  .sum_count = writer->sums.count,
-                                  .marks = writer->base.marks,
-                                  .mark_count = writer->base.mark_count };
-    return coffer__mscan_compose(out, &draft, err);
-}
-
-coffer_status coffer__mscan_write_front(coffer__sink *sink, uint32_t area, uint64_t record_count,
-                                        coffer__buffer *json, coffer_error *err)
-{
-    uint8_t header[COFFER__MSCAN_HEADER_SIZE];
-    coffer__mscan_close_seal(json, area, record_count);
-    coffer__mscan_write_header(header, area, (uint32_t)record_count);
-    coffer_status status = coffer__sink_write(sink, header, sizeof header, err);
-    if (!status)
-        status = coffer__sink_write(sink, json->data, json->len, err);
-    if (status)
-        return status;
-    return coffer__sink_fill(sink, ' ', area - sizeof header - json->len, err);
-}
-
-/* The metadata fits the room that was left: it goes there. */
-static coffer_status patch_front(coffer_mscan_writer *writer, coffer__buffer *json, coffer_error *err)
-{
-    uint8_t header[COFFER__MSCAN_HEADER_SIZE];
-    coffer__mscan_close_seal(json, writer->area, writer->record_count);
-    coffer__mscan_write_header(header, writer->area, (uint32_t)writer->record_count);
-    coffer_status status = coffer__sink_patch(writer->sink, 0, header, sizeof header, err);
-    return status ? status : coffer__sink_patch(writer->sink, sizeof header, json->data, json->len, err);
-}
-
-/* The metadata outgrew the room: a second temporary file takes the first one's place. */
-static coffer_status move_records(coffer_mscan_writer *writer, coffer__buffer *json, uint32_t area,
-                                  coffer_error *err)
-{
-    coffer__sink_opts options = { .exclusive = !writer->overwrite };
-    coffer__sink *larger = NULL;
-    int fd = -1;
-    coffer_status status = coffer__sink_create(&larger, writer->path, &options, err);
-    if (!status)
-        status = coffer__mscan_write_front(larger, area, writer->record_count, json, err);
-    if (!status)
-        status = coffer__sink_read_back(&fd, writer->sink, err);
-    if (!status)
-        status = coffer__sink_copy_file(larger, fd, writer->area,
-                                        writer->record_count * COFFER__MSCAN_RECORD_SIZE, writer->path, err);
-    if (status) {
-        coffer__sink_discard(larger);
-        return status;
-    }
-    coffer__sink_discard(writer->sink);
-    writer->sink = larger;
-    return COFFER_OK;
-}
-
-static coffer_status commit_new(coffer_mscan_writer *writer, coffer__buffer *json, coffer_error *err)
-{
-    uint64_t room = writer->reserve ? writer->reserve : coffer__mscan_default_room(json->len);
-    uint64_t records_len = writer->record_count * COFFER__MSCAN_RECORD_SIZE;
-    coffer__sink *sink;
-    coffer_status status;
-    uint32_t area;
-
-    status = coffer__mscan_place_records(&area, json->len, room, err);
-    if (status)
-        return status;
-    if (writer->spool >= 0) {
-        status = coffer__mscan_write_front(writer->sink, area, writer->record_count, json, err);
-        if (!status)
-            status = coffer__sink_copy_file(writer->sink, writer->spool, 0, records_len, writer->path, err);
-    } else if (writer->area == 0)
-        status = coffer__mscan_write_front(writer->sink, area, 0, json, err);
-    else if (json->len <= writer->area - COFFER__MSCAN_HEADER_SIZE)
-        status = patch_front(writer, json, err);
-    else
-        status = move_records(writer, json, area, err);
-    if (status)
-        return status;
-    sink = writer->sink;
-    writer->sink = NULL; /* commit frees it */
-    return coffer__sink_commit(sink, err);
-}
-
-coffer_status coffer_mscan_writer_commit(coffer_mscan_writer *writer, coffer_error *err)
-{
-    coffer__buffer json = COFFER__BUFFER_INIT;
-    coffer_status status = coffer__sticky_check(&writer->sticky, err);
-    if (status)
-        goto out;
-    if (writer->in_sequence) {
-        status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                              "sequence %" PRIu64 " was begun and not ended", writer->next_sequence_id);
-        goto out;
-    }
-    status = coffer__chunk_counter_end(&writer->sums, err);
-    if (!status)
-        status = coffer__mscan_writer_compose(&json, writer, err);
-    if (status)
-        goto out;
-    status =
-        writer->update ? coffer__mscan_commit_append(writer, &json, err) : commit_new(writer, &json, err);
-out:
-    coffer__buffer_free(&json);
-    coffer__mscan_writer_free(writer);
-    return status;
 }

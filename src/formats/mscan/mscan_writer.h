@@ -29,6 +29,7 @@ struct coffer_mscan_writer {
     uint64_t reserve;           /* room the caller asked for, 0 = default */
 
     /* A new file. */
+    bool rewrites; /* it replaces a file that is read and locked, and is locked when it appears */
     coffer__sink *sink;
     bool overwrite;
     int spool; /* records wait here when the sink cannot be patched, else −1 */
@@ -36,10 +37,15 @@ struct coffer_mscan_writer {
     /* An append. */
     coffer__update *update;
     bool begun;     /* the journal is written */
+    bool edited;    /* the metadata was changed: commit even without new sequences */
     bool must_move; /* bytes of an unfinished append follow the last record */
     uint64_t old_size;
 };
 
+/* Begins a new file; rewrites : it takes the place of one that is read and locked. */
+coffer_status coffer__mscan_writer_begin(coffer_mscan_writer **out, const char *path,
+                                         const coffer_mscan_writer_opts *opts, bool rewrites,
+                                         coffer_error *err);
 /* Frees the writer and rolls back what was not committed. */
 void coffer__mscan_writer_free(coffer_mscan_writer *writer);
 coffer_mscan_writer *coffer__mscan_writer_new(const char *path, coffer_error *err);

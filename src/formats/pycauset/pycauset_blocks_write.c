@@ -10,6 +10,7 @@
 #include "base/report.h"
 #include "io/file.h"
 #include "io/os.h"
+#include "io/source_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,11 +45,12 @@ typedef struct block_writer {
 static coffer_status open_block(block_source *block, const char *path, uint64_t row, uint64_t col,
                                 coffer_error *err)
 {
-    coffer_status status = coffer_source_open(&block->source, path, NULL, err);
-    if (!status)
-        status = coffer_pycauset_open(&block->matrix, block->source, NULL, err);
+    coffer_status status = coffer__source_open_other(&block->source, path, NULL, err);
     if (status)
         return status;
+    status = coffer_pycauset_open(&block->matrix, block->source, NULL, err);
+    if (status)
+        return coffer__fail_other(err, status, path);
     const coffer_pycauset_value *uuid =
         coffer__pycauset_get_key(block->matrix->metadata.root, "payload_uuid");
     block->uuid = coffer_pycauset_value_text(uuid, NULL);

@@ -59,8 +59,23 @@ static void describe_payload(coffer_node *out, const coffer_pycauset *matrix)
                              NULL);
 }
 
+static void describe_preamble(coffer_node *out, coffer_source *src)
+{
+    uint8_t bytes[COFFER__PYCAUSET_SLOT_A_AT];
+    if (coffer_source_read_at(bytes, src, 0, sizeof bytes, NULL) != COFFER_OK)
+        return;
+    coffer_node *map = coffer_node_add_map(out, "preamble");
+    coffer_node_add_text_len(map, "magic", (const char *)bytes, COFFER__PYCAUSET_MAGIC_SIZE);
+    coffer_node_add_u64(map, "format_version", coffer__load_u32(bytes + COFFER__PYCAUSET_VERSION_AT),
+                        COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "endian", bytes[COFFER__PYCAUSET_ENDIAN_AT], COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "header_bytes", coffer__load_u16(bytes + COFFER__PYCAUSET_HEADER_BYTES_AT),
+                        COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "reserved", bytes[COFFER__PYCAUSET_RESERVED_AT], COFFER_UNIT_NONE);
+}
+
 static void describe_slot(coffer_node *out, const coffer__pycauset_header *header, coffer_source *src,
-                          int which)
+                          int which, bool verbose)
 {
     const coffer__pycauset_slot *slot = &header->slots[which];
     coffer_node *map = coffer_node_add_map(out, which == 0 ? "A" : "B");
@@ -73,13 +88,23 @@ static void describe_slot(coffer_node *out, const coffer__pycauset_header *heade
     coffer_node_add_u64(map, "generation", slot->generation, COFFER_UNIT_NONE);
     coffer_node_add_u64(map, "metadata_offset", slot->metadata_offset, COFFER_UNIT_OFFSET);
     coffer_node_add_u64(map, "metadata_length", slot->metadata_length, COFFER_UNIT_BYTES);
+    if (!verbose)
+        return;
+    coffer_node_add_bool(map, "crc_ok", slot->crc_matches);
+    coffer_node_add_u64(map, "payload_offset", slot->payload_offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(map, "payload_length", slot->payload_length, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "hot_offset", slot->hot_offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_u64(map, "hot_length", slot->hot_length, COFFER_UNIT_BYTES);
 }
 
-static void describe_slots(coffer_node *out, const coffer__pycauset_header *header, coffer_source *src)
+static void describe_slots(coffer_node *out, const coffer__pycauset_header *header, coffer_source *src,
+                           bool verbose)
 {
+    if (verbose)
+        describe_preamble(out, src);
     coffer_node *slots = coffer_node_add_map(out, "slots");
-    describe_slot(slots, header, src, 0);
-    describe_slot(slots, header, src, 1);
+    describe_slot(slots, header, src, 0, verbose);
+    describe_slot(slots, header, src, 1, verbose);
 }
 
 /* Bytes that compact would remove. */
@@ -153,11 +178,11 @@ static void describe_types(coffer_node *out, const coffer_pycauset *matrix)
 }
 
 /* A file that cannot be opened still has slots to describe. */
-static void describe_damaged(coffer_node *out, coffer_source *src)
+static void describe_damaged(coffer_node *out, coffer_source *src, bool verbose)
 {
     coffer__pycauset_header header;
     if (coffer__pycauset_read_header(&header, src, NULL) == COFFER_OK)
-        describe_slots(out, &header, src);
+        describe_slots(out, &header, src, verbose);
 }
 
 coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
@@ -169,7 +194,7 @@ coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
     open_options.limits = opts->limits;
     coffer_status status = coffer_pycauset_open(&matrix, src, &open_options, err);
     if (coffer__is_about_file(status))
-        describe_damaged(out, src);
+        describe_damaged(out, src, opts->verbose);
     if (status)
         return status;
     const coffer_pycauset_info *info = &matrix->info;
@@ -188,7 +213,7 @@ coffer_status coffer__pycauset_describe(coffer_node *out, coffer_source *src,
     describe_view(out, info);
     coffer_node_add_u64(out, "metadata_bytes", matrix->metadata_length, COFFER_UNIT_BYTES);
     coffer_node_add_u64(out, "dead_bytes", dead_bytes(matrix), COFFER_UNIT_BYTES);
-    describe_slots(out, &matrix->header, src);
+    describe_slots(out, &matrix->header, src, opts->verbose);
     describe_metadata(out, matrix);
     coffer_pycauset_close(matrix);
     return coffer_node_status(out, err);

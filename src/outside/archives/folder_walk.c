@@ -148,7 +148,8 @@ static coffer_status list_folder(walk *work, const waiting *folder, coffer_error
 {
     coffer__buffer path = COFFER__BUFFER_INIT;
     coffer_status status = COFFER_OK;
-    coffer__buffer_printf(&path, "%s/%s", work->root, folder->path);
+    /* The last part of a path is not followed when it is a link; "." is not one. */
+    coffer__buffer_printf(&path, "%s/%s%s", work->root, folder->path, work->opts->follow_links ? "/." : "");
     void *open_folder = path.failed ? NULL : coffer__os_open_folder(coffer__buffer_text(&path));
     if (!open_folder)
         status = path.failed ? coffer__fail_no_memory(err, strlen(folder->path))

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/source_private.h"
@@ -14,9 +15,6 @@
 #include <zstd.h>
 
 #define INPUT_SIZE ((size_t)1 << 16)
-/* Text of a loop that takes and gives back packs well; a bomb packs better. */
-#define MAX_RATIO 1000
-
 struct coffer__unpack {
     coffer_source *src;
     coffer__packing packing;
@@ -77,6 +75,14 @@ static coffer_status prepare(coffer__unpack *unpack, coffer_error *err)
     return COFFER_OK;
 }
 
+uint64_t coffer__unpack_limit(uint64_t packed, uint64_t least, const coffer_limits *limits)
+{
+    uint64_t most;
+    if (!coffer__mul_u64(&most, packed, limits->unpack_ratio))
+        return UINT64_MAX;
+    return most < least ? least : most;
+}
+
 coffer_status coffer__unpack_open(coffer__unpack **out, coffer_source *src, const coffer_limits *limits,
                                   coffer_error *err)
 {
@@ -85,10 +91,7 @@ coffer_status coffer__unpack_open(coffer__unpack **out, coffer_source *src, cons
         return coffer__fail_no_memory(err, sizeof *unpack);
     unpack->src = src;
     unpack->size = coffer_source_size(src);
-    if (!coffer__mul_u64(&unpack->max_given, unpack->size, MAX_RATIO))
-        unpack->max_given = UINT64_MAX;
-    if (unpack->max_given < limits->unpacked_bytes)
-        unpack->max_given = limits->unpacked_bytes;
+    unpack->max_given = coffer__unpack_limit(unpack->size, limits->unpacked_bytes, limits);
     coffer_status status = prepare(unpack, err);
     if (status) {
         coffer__unpack_close(unpack);
@@ -290,7 +293,7 @@ coffer_status coffer__unpack_all(coffer__buffer *out, coffer_source *src, uint64
 coffer_status coffer__unpack_head(uint8_t *out, size_t len, size_t *got, coffer_source *src,
                                   coffer_error *err)
 {
-    static const coffer_limits limits = COFFER_LIMITS_INIT;
+    const coffer_limits limits = coffer__limits(NULL);
     coffer__unpack *unpack = NULL;
     coffer_status status = coffer__unpack_open(&unpack, src, &limits, err);
     *got = 0;

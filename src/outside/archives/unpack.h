@@ -19,8 +19,12 @@ coffer__packing coffer__packing_by_name(const char *path);
 
 typedef struct coffer__unpack coffer__unpack;
 
-/* src : borrowed. What comes out is bounded: by limits->unpacked_bytes or, where that is more, by a thousand
- * times the size of the file. Past it, COFFER_E_LIMIT. */
+/* The number of bytes that may come out of `packed` compressed ones: `least` or, where that is more, their
+ * number times limits->unpack_ratio. */
+uint64_t coffer__unpack_limit(uint64_t packed, uint64_t least, const coffer_limits *limits);
+
+/* src : borrowed. limits : complete (coffer__limits). Past the limit, with limits->unpacked_bytes as the
+ * least, COFFER_E_LIMIT. */
 coffer_status coffer__unpack_open(coffer__unpack **out, coffer_source *src, const coffer_limits *limits,
                                   coffer_error *err);
 void coffer__unpack_close(coffer__unpack *unpack);

@@ -333,6 +333,7 @@ coffer_status coffer__zip_open(coffer__zip **out, coffer_source *src, const coff
     if (!zip)
         return coffer__fail_no_memory(err, sizeof *zip);
     zip->src = src;
+    zip->limits = lim;
     status = read_members(zip, &dir, err);
     if (status) {
         coffer__zip_close(zip);

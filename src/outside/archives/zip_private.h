@@ -5,6 +5,7 @@
 
 struct coffer__zip {
     coffer_source *src;
+    coffer_limits limits;
     char *names; /* of all members, each NUL-terminated */
     coffer__zip_member *members;
     size_t count;

@@ -2,6 +2,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "outside/archives/unpack.h"
 #include "outside/archives/zip_private.h"
 
 #include <inttypes.h>
@@ -40,6 +41,13 @@ coffer_status coffer__zip_stream_open(coffer__zip_stream **out, const coffer__zi
         return coffer__fail(err, COFFER_E_UNSUPPORTED, member->offset,
                             "member \"%s\" is packed with method %u; stored and deflated ones are read",
                             member->name, member->method);
+    if (member->method == COFFER__ZIP_DEFLATED &&
+        member->size > coffer__unpack_limit(member->packed, zip->limits.memory_bytes, &zip->limits))
+        return coffer__fail(err, COFFER_E_LIMIT, member->offset,
+                            "member \"%s\": %" PRIu64 " bytes come out of %" PRIu64
+                            " compressed ones, the limit is %" PRIu64 " (unpack-ratio)",
+                            member->name, member->size, member->packed,
+                            coffer__unpack_limit(member->packed, zip->limits.memory_bytes, &zip->limits));
     coffer__zip_stream *stream = coffer__calloc(1, sizeof *stream);
     if (!stream)
         return coffer__fail_no_memory(err, sizeof *stream);

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-const char *const coffer__mtx_field_names[4] = { "real", "integer", "complex", "pattern" };
+const char *const coffer__mtx_field_names[COFFER__MTX_FIELDS] = { "real", "integer", "complex", "pattern",
+                                                                  "unsigned-integer" };
 const char *const coffer__mtx_symmetry_names[4] = { "general", "symmetric", "skew-symmetric", "hermitian" };
 
 static const char banner[] = "%%MatrixMarket";
@@ -102,12 +103,13 @@ static coffer_status read_banner(coffer__mtx *mtx, coffer_error *err)
         return complain(mtx, COFFER_E_UNSUPPORTED, "not a matrix; vectors and graphs have no standard form",
                         err);
     unsigned layout = find_name(&line, layouts, 2);
-    unsigned field = find_name(&line, coffer__mtx_field_names, 4);
+    unsigned field = find_name(&line, coffer__mtx_field_names, COFFER__MTX_FIELDS);
     unsigned symmetry = find_name(&line, coffer__mtx_symmetry_names, 4);
     if (layout == 2)
         return complain(mtx, COFFER_E_BAD_VALUE, "expected coordinate or array", err);
-    if (field == 4)
-        return complain(mtx, COFFER_E_BAD_VALUE, "expected real, integer, complex or pattern", err);
+    if (field == COFFER__MTX_FIELDS)
+        return complain(mtx, COFFER_E_BAD_VALUE,
+                        "expected real, integer, unsigned-integer, complex or pattern", err);
     if (symmetry == 4)
         return complain(mtx, COFFER_E_BAD_VALUE, "expected general, symmetric, skew-symmetric or hermitian",
                         err);
@@ -118,8 +120,10 @@ static coffer_status read_banner(coffer__mtx *mtx, coffer_error *err)
         return complain(mtx, COFFER_E_BAD_VALUE, "an array cannot be a pattern", err);
     if (mtx->symmetry == COFFER__MTX_HERMITIAN && mtx->field != COFFER__MTX_COMPLEX)
         return complain(mtx, COFFER_E_BAD_VALUE, "hermitian, but not complex", err);
-    if (mtx->symmetry == COFFER__MTX_SKEW && mtx->field == COFFER__MTX_PATTERN)
-        return complain(mtx, COFFER_E_BAD_VALUE, "a pattern cannot be skew-symmetric", err);
+    if (mtx->symmetry == COFFER__MTX_SKEW &&
+        (mtx->field == COFFER__MTX_PATTERN || mtx->field == COFFER__MTX_UNSIGNED))
+        return complain(mtx, COFFER_E_BAD_VALUE, "a pattern or unsigned integers cannot be skew-symmetric",
+                        err);
     return COFFER_OK;
 }
 
@@ -201,17 +205,33 @@ void coffer__mtx_close(coffer__mtx *mtx)
     coffer__text_window_close(&mtx->window);
 }
 
+/* Fortran writes the exponent of a double with a D: "1.5D+03". */
+static bool parse_fortran(coffer__number *out, const char *word, size_t len)
+{
+    char text[64];
+    if (len >= sizeof text)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        text[i] = word[i] == 'D' || word[i] == 'd' ? 'e' : word[i];
+    return coffer__number_parse(out, text, len);
+}
+
 static coffer_status take_value(coffer__number *out, words *line, const coffer__mtx *mtx, coffer_error *err)
 {
     const char *word;
     size_t len;
     if (!take_word(&word, &len, line))
         return complain(mtx, COFFER_E_TRUNCATED, "a value is missing", err);
-    if (!coffer__number_parse(out, word, len) ||
-        (mtx->field == COFFER__MTX_INTEGER && out->kind == COFFER__NUMBER_F64))
+    bool whole = mtx->field == COFFER__MTX_INTEGER || mtx->field == COFFER__MTX_UNSIGNED;
+    bool good = coffer__number_parse(out, word, len) || parse_fortran(out, word, len);
+    if (!good || (whole && out->kind == COFFER__NUMBER_F64) ||
+        (mtx->field == COFFER__MTX_UNSIGNED && out->kind == COFFER__NUMBER_I64))
         return coffer__fail(err, COFFER_E_BAD_VALUE, coffer__text_window_offset(&mtx->window),
                             "line %" PRIu64 ": \"%.*s\" is not %s", mtx->line, (int)(len < 40 ? len : 40),
-                            word, mtx->field == COFFER__MTX_INTEGER ? "an integer" : "a number");
+                            word,
+                            mtx->field == COFFER__MTX_UNSIGNED ? "an integer from 0 on"
+                            : whole                            ? "an integer"
+                                                               : "a number");
     return COFFER_OK;
 }
 

@@ -17,8 +17,11 @@ typedef enum coffer__mtx_field {
     COFFER__MTX_REAL,
     COFFER__MTX_INTEGER,
     COFFER__MTX_COMPLEX,
-    COFFER__MTX_PATTERN
+    COFFER__MTX_PATTERN,
+    COFFER__MTX_UNSIGNED /* of SciPy: integers from 0 to 2^64 - 1 */
 } coffer__mtx_field;
+
+enum { COFFER__MTX_FIELDS = 5 };
 
 typedef enum coffer__mtx_symmetry {
     COFFER__MTX_GENERAL,
@@ -28,7 +31,7 @@ typedef enum coffer__mtx_symmetry {
 } coffer__mtx_symmetry;
 
 /* As the first line spells them. */
-extern const char *const coffer__mtx_field_names[4];
+extern const char *const coffer__mtx_field_names[COFFER__MTX_FIELDS];
 extern const char *const coffer__mtx_symmetry_names[4];
 
 typedef struct coffer__mtx {

@@ -551,7 +551,7 @@ static void a_pair_that_is_not_in_the_table_names_those_that_are(void **state)
     (void)state;
     temp_empty(temp_folder);
     convert(TWO_SEQUENCES, in_folder("a.csv"), NULL);
-    assert_fails(in_folder("a.csv"), in_folder("b.npy"), NULL, COFFER_E_UNSUPPORTED, "from csv to: mscan");
+    assert_fails(in_folder("a.csv"), in_folder("b.gguf"), NULL, COFFER_E_UNSUPPORTED, "from csv to: mscan");
     assert_fails(in_folder("a.csv"), in_folder("b"), NULL, COFFER_E_INVALID_ARGUMENT, "from csv to: mscan");
     assert_fails(TWO_SEQUENCES, in_folder("b.mscan"), NULL, COFFER_E_UNSUPPORTED, "npy, csv, jsonl");
     assert_fails(TWO_SEQUENCES, in_folder("b.npy"), WITH("quantize"), COFFER_E_INVALID_ARGUMENT,

@@ -91,7 +91,10 @@ static void arrays_that_are_no_matrix_say_what_to_do(void **state)
     (void)state;
     static const uint8_t bytes[64] = { 1 };
     put_npy("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3, 4), }\n", bytes, 24);
-    matrix_must_refuse(COFFER_E_UNSUPPORTED, "--rows or --cols", "a.npy", "m.pycauset", NULL);
+    matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "--slice selects", "a.npy", "m.pycauset", NULL);
+    matrix_must_convert("a.npy", "m.pycauset", "slice", "-1", NULL);
+    assert_int_equal(info_of("m.pycauset").rows, 3);
+    assert_int_equal(info_of("m.pycauset").cols, 4);
     matrix_must_convert("a.npy", "m.pycauset", "cols", "4", NULL);
     assert_int_equal(info_of("m.pycauset").rows, 6);
     matrix_must_refuse(COFFER_E_INVALID_ARGUMENT, "24 elements do not make", "a.npy", "x.pycauset", "cols",
@@ -189,7 +192,7 @@ static void lines_that_are_not_right_are_refused_with_their_number(void **state)
         { "1,2\n3\n", "line 2 has 1 numbers, those before it 2", COFFER_E_INCONSISTENT },
         { "1,2\n3,x\n", "line 2, field 2: \"x\" is not a number", COFFER_E_BAD_VALUE },
         { "1,2\n3,\n", "line 2, field 2 is empty", COFFER_E_BAD_VALUE },
-        { "1;2\n3;4\n", "--delimiter", COFFER_E_BAD_VALUE },
+        { "1;2\n3,5;4\n", "--delimiter", COFFER_E_BAD_VALUE },
         { "a,b\n", "no line with numbers", COFFER_E_MISSING },
         { "", "no line with numbers", COFFER_E_MISSING },
     };

@@ -293,6 +293,39 @@ static void numbers_that_are_not_finite_stop_whole_scales_too(void **state)
     must(NULL, &opts);
 }
 
+/* ---- Scales ---- */
+
+static void small_scales_are_counted_and_avoided_on_request(void **state)
+{
+    enum { ROWS = 3, COLS = 330 };
+    static const coffer_dtype types[] = { COFFER_DTYPE_Q8, COFFER_DTYPE_Q4, COFFER_DTYPE_K6,
+                                          COFFER_DTYPE_K4, COFFER_DTYPE_K3, COFFER_DTYPE_K2 };
+    static float values[ROWS * COLS];
+    (void)state;
+    weights_fill(values, ROWS * COLS, 3);
+    for (size_t i = 0; i < ROWS * COLS; i++)
+        values[i] *= i < COLS ? 1.0f : 1e-4f; /* only some of the scales are small */
+    weights_one(in_path, ROWS, COLS, values);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        coffer_mcf_quantize_rule rule = { sizeof rule, types[i], NULL };
+        coffer_mcf_quantize_opts opts = with_rule(&rule);
+        for (int portable = 0; portable < 2; portable++) {
+            coffer_node *node = NULL;
+            uint64_t rows, cols;
+            assert_int_equal(coffer_node_new(&node, NULL), COFFER_OK);
+            opts.portable_scales = portable;
+            must(node, &opts);
+            uint64_t small = coffer_node_get_u64(coffer_node_find(node, "small_scales"));
+            assert_true(portable ? small == 0 : small > 0);
+            coffer_node_free(node);
+            float *result = decoded(&rows, &cols);
+            for (size_t j = COLS; j < ROWS * COLS; j++) /* the scale is 2^-14, codes round to nearest */
+                assert_true(fabsf(result[j] - values[j]) <= 2e-4f);
+            free(result);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +337,7 @@ int main(void)
         cmocka_unit_test_setup(a_percentile_is_exact_and_clips_values_beyond_it, fresh),
         cmocka_unit_test_setup(zeros_alone_have_a_scale_of_zero_and_stay_zeros, fresh),
         cmocka_unit_test_setup(numbers_that_are_not_finite_stop_whole_scales_too, fresh),
+        cmocka_unit_test_setup(small_scales_are_counted_and_avoided_on_request, fresh),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

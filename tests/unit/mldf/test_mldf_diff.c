@@ -36,6 +36,7 @@ static coffer_node *diff(const made_file *a, const made_file *b, double toleranc
     opts.tolerance = tolerance;
     opts.key = with_key;
     opts.threads = 2;
+    opts.header = true;
     assert_int_equal(coffer_node_new(&out, NULL), COFFER_OK);
     if (coffer_diff(out, a->src, b->src, &opts, &err) != COFFER_OK)
         fail_msg("%s", err.text);

@@ -137,7 +137,7 @@ static coffer_status append(void)
     return dataset_append(file(), 6, 1, NULL);
 }
 
-/* What a flip does to a verb: it stops, or the result is the one without the flip, or it is not clean. */
+/* After a flip a verb stops, or its result is the one without the flip, or the result is not clean. */
 static void no_verb_makes_damage_look_intact(void **state)
 {
     coffer_status (*const verbs[])(void) = { extract, concat, compact, append };

@@ -62,7 +62,7 @@ static void statistics_can_be_cancelled(void **state)
 {
     coffer_mldf *set = open_usual();
     const coffer_progress progress = { sizeof progress, stop, NULL };
-    const coffer_mldf_stats_opts opts = { sizeof opts, &progress };
+    const coffer_mldf_stats_opts opts = { .struct_size = sizeof opts, .progress = &progress };
     coffer_mldf_stats *stats = NULL;
     (void)state;
     assert_int_equal(coffer_mldf_stats_new(&stats, set, &opts, NULL), COFFER_E_CANCELLED);

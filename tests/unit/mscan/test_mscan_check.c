@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char one_param[] = "{\"format_version\": \"1.1\", \"id_to_param_name_map\": {\"1\": \"one\"}, "
-                                "\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 3}]}";
+static const char one_param[] =
+    "{\"format_version\": \"1.1\", \"model_name\": \"m\", \"id_to_param_name_map\": {\"1\": \"one\"}, "
+    "\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 3}]}";
 
 static coffer_report *check_bytes(const uint8_t *bytes, size_t len, bool full)
 {
@@ -53,6 +54,12 @@ static void wrong_metadata_is_reported_and_the_check_continues(void **state)
     assert_finds("{}", COFFER_E_MISSING, COFFER_NOTE);
     assert_finds("{\"format_version\": \"7\"}", COFFER_E_BAD_VALUE, COFFER_NOTE);
     assert_finds("{\"model_name\": 1}", COFFER_E_BAD_VALUE, COFFER_WARNING);
+    assert_finds("{\"format_version\": \"1.1\"}", COFFER_E_MISSING, COFFER_NOTE);
+    assert_finds("{\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 1, \"source\": 1}]}",
+                 COFFER_E_BAD_VALUE, COFFER_WARNING);
+    assert_finds("{\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 1}, "
+                 "{\"sequence_id\": 2, \"num_tokens\": 1}]}",
+                 COFFER_E_INCONSISTENT, COFFER_NOTE);
     assert_finds("{\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 4294967297}]}", COFFER_E_BAD_VALUE,
                  COFFER_WARNING);
     assert_finds("{\"sequences\": [{\"sequence_id\": 0, \"num_tokens\": 1, \"first_record\": -1}]}",
@@ -152,10 +159,11 @@ static void a_full_check_looks_at_values_and_order(void **state)
 
 static void a_scale_that_is_not_positive_is_noted(void **state)
 {
-    coffer_report *report = check_scan(
-        "{\"format_version\": \"1.1\", \"id_to_param_name_map\": {}, \"quantization\": {\"activation\": "
-        "{\"kind\": \"linear\", \"scale\": 0, \"offset\": 0, \"scope\": \"file\"}}}",
-        NULL, 0, true);
+    coffer_report *report =
+        check_scan("{\"format_version\": \"1.1\", \"model_name\": \"m\", \"id_to_param_name_map\": {}, "
+                   "\"quantization\": {\"activation\": "
+                   "{\"kind\": \"linear\", \"scale\": 0, \"offset\": 0, \"scope\": \"file\"}}}",
+                   NULL, 0, true);
     (void)state;
     assert_int_equal(coffer_report_count(report), 1);
     assert_true(scan_has(report, COFFER_E_BAD_VALUE, COFFER_NOTE));

@@ -76,7 +76,7 @@ static coffer_status compare_metadata(bool *same_fields, coffer_node *out,
     if (!status)
         status = coffer__node_diff(&changes, "fields", fields[0], fields[1], err);
     *same_fields = changes.count == 0;
-    if (!status)
+    if (!status && comparison->opts->header)
         status = coffer__node_diff(&changes, "header", header[0], header[1], err);
     coffer_node_add_u64(out, "metadata_differences", changes.count, COFFER_UNIT_NONE);
     coffer_node_free(root);
@@ -119,7 +119,8 @@ static bool put_pairs(coffer_node *out, const coffer__mldf_comparison *compariso
         coffer_node_add_u64(entry, "compared", comparison->samples, COFFER_UNIT_NONE);
         coffer_node_add_u64(entry, "differing", pair->differing, COFFER_UNIT_NONE);
         if (pair->differing > 0)
-            coffer_node_add_u64(entry, "first_sample", pair->first, COFFER_UNIT_NONE);
+            coffer_node_add_u64(entry, "first_sample", coffer__mldf_sample_of(comparison, pair->first, 0),
+                                COFFER_UNIT_NONE);
         else
             coffer_node_add_null(entry, "first_sample");
         if (pair->largest > 0)
@@ -131,24 +132,94 @@ static bool put_pairs(coffer_node *out, const coffer__mldf_comparison *compariso
     return equal;
 }
 
+static bool differ(const coffer__mldf_comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->pair_count; i++)
+        if (comparison->pairs[i].differing)
+            return true;
+    return comparison->set[0]->header.samples != comparison->set[1]->header.samples;
+}
+
+/* Sets that differ number by number are compared again with samples aligned, unless the names of all samples
+ * agree. *key : the pair that names samples. */
+static coffer_status align(size_t *key, coffer__mldf_comparison *comparison, coffer_error *err)
+{
+    uint64_t a = comparison->set[0]->header.samples, b = comparison->set[1]->header.samples;
+    coffer_status status = coffer__mldf_align_field(key, comparison, err);
+    if (!status && a == b)
+        status = coffer__mldf_compare_values(comparison, NULL, err);
+    bool names_agree = *key != SIZE_MAX && a == b && comparison->pairs[*key].differing == 0;
+    bool needed = !status && comparison->pair_count && !names_agree && differ(comparison);
+    for (size_t i = 0; i < comparison->pair_count; i++) {
+        comparison->pairs[i].differing = 0;
+        comparison->pairs[i].first = UINT64_MAX;
+        comparison->pairs[i].largest = 0;
+    }
+    return needed ? coffer__mldf_align(comparison, *key, err) : status;
+}
+
+/* Samples of one set that the other does not have: how many, and the first of them. Without matches nothing
+ * bounds their number: those in both are the first ones. */
+static coffer_status put_unmatched(coffer_node *out, const coffer__mldf_comparison *comparison, int side,
+                                   coffer_error *err)
+{
+    uint64_t count = comparison->set[side]->header.samples, shown = 0;
+    bool *taken = comparison->matches ? coffer__calloc((size_t)count + 1, sizeof *taken) : NULL;
+    if (comparison->matches && !taken)
+        return coffer__fail_no_memory(err, count);
+    for (uint64_t i = 0; taken && i < comparison->samples; i++)
+        taken[coffer__mldf_sample_of(comparison, i, side)] = true;
+    coffer_node *list = coffer_node_add_list(out, side ? "only_in_b" : "only_in_a");
+    for (uint64_t i = taken ? 0 : comparison->samples; i < count && shown < comparison->opts->max_shown;
+         i++) {
+        if (taken && taken[i])
+            continue;
+        coffer_node_add_u64(list, NULL, i, COFFER_UNIT_NONE);
+        shown++;
+    }
+    coffer_node_add_u64(out, side ? "samples_only_in_b" : "samples_only_in_a", count - comparison->samples,
+                        COFFER_UNIT_NONE);
+    coffer__free(taken);
+    return COFFER_OK;
+}
+
+static coffer_status put_alignment(coffer_node *out, const coffer__mldf_comparison *comparison, size_t key,
+                                   coffer_error *err)
+{
+    const coffer__mldf_schema *schema = &comparison->set[0]->schema;
+    const char *by = !comparison->matches ? "number"
+                     : key == SIZE_MAX    ? "content"
+                                          : schema->fields[comparison->pairs[key].field[0]].name;
+    coffer_node_add_u64(out, "samples_a", comparison->set[0]->header.samples, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "samples_b", comparison->set[1]->header.samples, COFFER_UNIT_NONE);
+    coffer_node_add_text(out, "aligned_by", by);
+    coffer_node_add_u64(out, "samples_in_both", comparison->samples, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "samples_moved", comparison->moved, COFFER_UNIT_NONE);
+    coffer_status status = put_unmatched(out, comparison, 0, err);
+    return status ? status : put_unmatched(out, comparison, 1, err);
+}
+
 static coffer_status compare(coffer_node *out, coffer__mldf_comparison *comparison, coffer_error *err)
 {
     const coffer_mldf *a = comparison->set[0], *b = comparison->set[1];
     coffer_node *equal = coffer__node_hold(out, "equal");
+    size_t key = SIZE_MAX;
     comparison->samples = a->header.samples < b->header.samples ? a->header.samples : b->header.samples;
     bool same_fields = false;
     coffer_status status = compare_metadata(&same_fields, out, comparison, err);
     if (!status)
         status = pair_fields(comparison, err);
-    if (status)
-        return status;
-    coffer_node_add_u64(out, "samples_a", a->header.samples, COFFER_UNIT_NONE);
-    coffer_node_add_u64(out, "samples_b", b->header.samples, COFFER_UNIT_NONE);
-    status = coffer__mldf_compare_values(comparison, coffer_node_add_list(out, "differences"), err);
+    if (!status)
+        status = align(&key, comparison, err);
+    if (!status)
+        status = put_alignment(out, comparison, key, err);
+    if (!status)
+        status = coffer__mldf_compare_values(comparison, coffer_node_add_list(out, "differences"), err);
     if (status)
         return status;
     bool same_values = put_pairs(out, comparison);
-    coffer__node_set_bool(equal, same_fields && same_values && a->header.samples == b->header.samples);
+    coffer__node_set_bool(equal, same_fields && same_values && a->header.samples == b->header.samples &&
+                                     comparison->samples == a->header.samples && comparison->moved == 0);
     return coffer_node_status(out, err);
 }
 
@@ -171,6 +242,7 @@ coffer_status coffer__mldf_diff(coffer_node *out, coffer_source *a, coffer_sourc
         status = compare(out, &comparison, err);
     }
     coffer__free(comparison.pairs);
+    coffer__free(comparison.matches);
     coffer_mldf_close(set_a);
     coffer_mldf_close(set_b);
     return status;

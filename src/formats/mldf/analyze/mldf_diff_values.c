@@ -123,7 +123,8 @@ static coffer_status compare_one(bool *differs, two_values *values, const coffer
     coffer_status status;
     *values = (two_values){ .difference = 0 };
     for (int i = 0; i < 2; i++) {
-        status = coffer__mldf_read_entry(&values->entry[i], comparison->set[i], sample, pair->field[i], err);
+        status = coffer__mldf_read_entry(&values->entry[i], comparison->set[i],
+                                         coffer__mldf_sample_of(comparison, sample, i), pair->field[i], err);
         if (status)
             return i == 1 ? name_second(comparison, status, err) : status;
     }
@@ -141,7 +142,8 @@ static coffer_status compare_one(bool *differs, two_values *values, const coffer
     if (*differs || !values->entry[0].present)
         return COFFER_OK;
     for (int i = 0; i < 2; i++) {
-        status = fetch(values, i, comparison->set[i], sample, pair->field[i], with, err);
+        status = fetch(values, i, comparison->set[i], coffer__mldf_sample_of(comparison, sample, i),
+                       pair->field[i], with, err);
         if (status)
             return i == 1 ? name_second(comparison, status, err) : status;
     }
@@ -181,7 +183,10 @@ static void list_difference(coffer_node *listed, const coffer__mldf_comparison *
 {
     const coffer_mldf_field *field = &comparison->set[0]->schema.fields[pair->field[0]];
     coffer_node *entry = coffer_node_add_map(listed, NULL);
-    coffer_node_add_u64(entry, "sample", sample, COFFER_UNIT_NONE);
+    coffer_node_add_u64(entry, "sample", coffer__mldf_sample_of(comparison, sample, 0), COFFER_UNIT_NONE);
+    if (comparison->matches)
+        coffer_node_add_u64(entry, "sample_b", coffer__mldf_sample_of(comparison, sample, 1),
+                            COFFER_UNIT_NONE);
     coffer_node_add_text(entry, "field", field->name);
     put_side(entry, "a", values, 0, field);
     put_side(entry, "b", values, 1, field);
@@ -249,7 +254,7 @@ static coffer_status run(values_job *job, coffer__pool *pool, coffer_error *err)
     uint64_t pieces = coffer__divide_up(comparison->samples, PIECE);
     coffer_status status =
         coffer__mldf_run_pieces(pool, pieces, count_piece, job, comparison->opts->progress, err);
-    for (uint64_t i = 0; !status && i < pieces; i++) {
+    for (uint64_t i = 0; !status && job->listed && i < pieces; i++) {
         if (coffer_node_count(job->listed) >= comparison->opts->max_shown)
             break;
         if (job->differs[i])

@@ -110,6 +110,8 @@ typedef struct stats_pass {
     payload *payloads;
     size_t payload_count, payload_capacity;
     bool too_many;
+    const uint64_t *samples; /* ascending; NULL = all */
+    uint64_t sample_count;
 } stats_pass;
 
 static void range_add(coffer_mldf_range *range, double value)
@@ -195,7 +197,7 @@ static coffer_status read_field(stats_pass *pass, size_t field, coffer_error *er
     const coffer_mldf *set = pass->stats->set;
     coffer_mldf_field_stats *stats = &pass->stats->fields[field];
     value_counts *values = &pass->stats->values[field];
-    uint64_t samples = set->header.samples;
+    uint64_t samples = set->header.samples, next = 0;
     stats->struct_size = sizeof *stats;
     stats->field = &set->schema.fields[field];
     for (uint64_t first = 0; first < samples; first += ROWS_AT_ONCE) {
@@ -204,8 +206,12 @@ static coffer_status read_field(stats_pass *pass, size_t field, coffer_error *er
         coffer_status status = coffer_mldf_read_entries(pass->entries, set, field, first, count, err);
         if (status)
             return status;
-        for (uint64_t i = 0; i < count; i++)
-            add_entry(pass, field, &pass->entries[i], first + i);
+        for (uint64_t i = 0; i < count; i++) {
+            while (pass->samples && next < pass->sample_count && pass->samples[next] < first + i)
+                next++;
+            if (!pass->samples || (next < pass->sample_count && pass->samples[next] == first + i))
+                add_entry(pass, field, &pass->entries[i], first + i);
+        }
     }
     sort_counts(values);
     stats->values_counted = values->used;
@@ -261,6 +267,8 @@ coffer_status coffer_mldf_stats_new(coffer_mldf_stats **out, const coffer_mldf *
     if (!pass.stats)
         return coffer__fail_no_memory(err, sizeof *pass.stats);
     pass.stats->set = set;
+    pass.samples = options.samples;
+    pass.sample_count = options.sample_count;
     pass.stats->fields = coffer__calloc(set->schema.count + 1, sizeof *pass.stats->fields);
     pass.stats->values = coffer__calloc(set->schema.count + 1, sizeof *pass.stats->values);
     pass.entries = coffer__calloc(ROWS_AT_ONCE, sizeof *pass.entries);

@@ -138,6 +138,21 @@ uint32_t coffer_mldf_flags(const coffer_mldf *set)
     return set->header.flags;
 }
 
+uint16_t coffer_mldf_version_major(const coffer_mldf *set)
+{
+    return set->header.major;
+}
+
+uint16_t coffer_mldf_version_minor(const coffer_mldf *set)
+{
+    return set->header.minor;
+}
+
+bool coffer_mldf_is_newer(const coffer_mldf *set)
+{
+    return set->header.minor > COFFER__MLDF_MINOR;
+}
+
 uint32_t coffer_mldf_page_size(const coffer_mldf *set)
 {
     return set->header.page_size;

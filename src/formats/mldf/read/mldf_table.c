@@ -5,7 +5,10 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "io/source_fetch.h"
+
+#include <inttypes.h>
 
 #define BLOCK 32 /* entries looked at in one step */
 
@@ -203,4 +206,86 @@ coffer_status coffer__mldf_sum_tables(uint32_t *out, const coffer_mldf *set, cof
     coffer__free(scratch);
     *out = crc;
     return status;
+}
+
+/* ---- For callers ---- */
+
+COFFER__INIT_FUNCTION(coffer_mldf_allocation, COFFER_MLDF_ALLOCATION_INIT)
+
+uint64_t coffer_mldf_allocation_count(const coffer_mldf *set)
+{
+    return set->table_count;
+}
+
+coffer_status coffer_mldf_allocation_at(coffer_mldf_allocation *out, const coffer_mldf *set, uint64_t index,
+                                        coffer_error *err)
+{
+    coffer_mldf_allocation found = COFFER_MLDF_ALLOCATION_INIT;
+    uint8_t scratch[COFFER__MLDF_TABLE_ENTRY];
+    const uint8_t *at = NULL;
+    if (index >= set->table_count)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
+                            "allocation %" PRIu64 " requested, the set has %" PRIu64, index,
+                            set->table_count);
+    coffer_status status = coffer__mldf_fetch_table(&at, set, index, 1, scratch, err);
+    if (status)
+        return status;
+    coffer__mldf_allocation entry = coffer__mldf_load_allocation(at);
+    found.offset = entry.offset;
+    found.size = entry.size;
+    found.has_crc32 = coffer__mldf_has_sums(set);
+    found.crc32 = found.has_crc32 ? entry.crc : 0;
+    return coffer__give_struct(out, &found, sizeof found, err);
+}
+
+/* The payload that begins at the offset: of two entries there, the second is not empty. */
+static coffer_status find_payload(coffer__mldf_allocation *out, const coffer_mldf *set, uint64_t offset,
+                                  coffer_error *err)
+{
+    uint8_t scratch[2 * COFFER__MLDF_TABLE_ENTRY];
+    const uint8_t *at = NULL;
+    uint64_t first = 0;
+    bool found = false;
+    coffer_status status = coffer__mldf_lower_bound(&first, set, offset, err);
+    if (status)
+        return status;
+    size_t count = set->table_count - first < 2 ? (size_t)(set->table_count - first) : 2;
+    status = coffer__mldf_fetch_table(&at, set, first, count, scratch, err);
+    for (size_t i = 0; !status && i < count; i++) {
+        coffer__mldf_allocation entry = coffer__mldf_load_allocation(at + i * COFFER__MLDF_TABLE_ENTRY);
+        if (entry.offset != offset)
+            break;
+        *out = entry;
+        found = true;
+    }
+    if (!status && !found)
+        status =
+            coffer__fail(err, COFFER_E_DANGLING_REFERENCE, offset,
+                         "no payload begins at %" PRIu64 "; 'coffer ls --what table' lists them", offset);
+    return status;
+}
+
+coffer_status coffer_mldf_read_payload(coffer_bytes *out, const coffer_mldf *set, uint64_t offset,
+                                       coffer_error *err)
+{
+    coffer__mldf_allocation entry = { 0 };
+    coffer_status status = find_payload(&entry, set, offset, err);
+    if (status)
+        return status;
+    if (!coffer__range_fits(entry.offset, entry.size, set->file_size))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, entry.offset,
+                            "%lu bytes at %" PRIu64 ", file has %" PRIu64, (unsigned long)entry.size,
+                            entry.offset, set->file_size);
+    out->size = 0;
+    status = coffer__mldf_bytes_reserve(out, entry.size, err);
+    if (!status)
+        status = coffer_source_read_at(out->data, set->source, entry.offset, entry.size, err);
+    if (status)
+        return status;
+    if (coffer__mldf_has_sums(set) && coffer__crc32(0, out->data, entry.size) != entry.crc)
+        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, entry.offset,
+                            "the CRC-32 of its %lu bytes at %" PRIu64 " is not that of the allocation table",
+                            (unsigned long)entry.size, entry.offset);
+    out->size = entry.size;
+    return COFFER_OK;
 }

@@ -137,7 +137,7 @@ static coffer_status find_guard_room(coffer_mldf_writer *writer, coffer_error *e
     return COFFER_OK;
 }
 
-/* Blocks of rows go on where the old ones are complete and stay valid. */
+/* New blocks of rows follow the old ones where those are complete and stay valid. */
 static void resume_recovery(coffer_mldf_writer *writer)
 {
     const coffer_mldf *set = writer->base->set;

@@ -95,6 +95,25 @@ static coffer_status copy_samples(copying *job, const coffer_mldf *set,
     return status;
 }
 
+/* Starts the new set with other names for its fields: the writer sees a set that has them. */
+static coffer_status start_renamed(coffer_mldf_writer **out, const char *path, const coffer_mldf *set,
+                                   const coffer_mldf_extract_opts *options, size_t count, coffer_error *err)
+{
+    coffer_mldf renamed = *set;
+    if (!options->names)
+        return coffer__mldf_start_copy(out, path, set, options->fields, count, options->write, err);
+    renamed.schema.fields = coffer__alloc_array(set->schema.count + 1, sizeof *renamed.schema.fields);
+    if (!renamed.schema.fields)
+        return coffer__fail_no_memory(err, set->schema.count * sizeof *renamed.schema.fields);
+    memcpy(renamed.schema.fields, set->schema.fields, set->schema.count * sizeof *renamed.schema.fields);
+    for (size_t i = 0; i < count; i++)
+        renamed.schema.fields[options->fields ? options->fields[i] : i].name = options->names[i];
+    coffer_status status =
+        coffer__mldf_start_copy(out, path, &renamed, options->fields, count, options->write, err);
+    coffer__free(renamed.schema.fields);
+    return status;
+}
+
 coffer_status coffer_mldf_extract(const char *out_path, const coffer_mldf *set,
                                   const coffer_mldf_extract_opts *opts, coffer_error *err)
 {
@@ -104,9 +123,8 @@ coffer_status coffer_mldf_extract(const char *out_path, const coffer_mldf *set,
     if (!status)
         status = check_choice(set, &options, err);
     if (!status)
-        status = coffer__mldf_start_copy(&writer, out_path, set, options.fields,
-                                         options.fields ? options.field_count : set->schema.count,
-                                         options.write, err);
+        status = start_renamed(&writer, out_path, set, &options,
+                               options.fields ? options.field_count : set->schema.count, err);
     if (status)
         return status;
     copying job = { writer, options.samples ? options.sample_count : set->header.samples, 0,

@@ -96,7 +96,7 @@ typedef struct coffer__mldf_checkpoint {
 /* The second copy of rows and table entries, in blocks between the payloads. */
 typedef struct coffer__mldf_recovery {
     bool on;
-    uint64_t from;          /* blocks that count begin here or later; 0 = there are none yet */
+    uint64_t from;          /* blocks that count begin here or later; 0 = not yet written */
     uint64_t last;          /* offset of the last block */
     uint64_t last_end;      /* or where the data begins */
     uint64_t rows, entries; /* bytes of rows and table entries that are in blocks */

@@ -56,7 +56,7 @@ static coffer_status place(coffer_mldf_writer *writer, const coffer__mldf_item *
                      writer->columns[item->field].field.row_offset;
     coffer_status status = find_equal(&payload.offset, writer, item, &payload, err);
     if (!status && payload.offset == 0) {
-        if (gathered->from + gathered->len != item->stored)
+        if (gathered->len > 0 && gathered->from + gathered->len != item->stored)
             status = write_run(writer, gathered, err);
         if (status)
             return status;

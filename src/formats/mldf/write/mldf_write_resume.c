@@ -55,7 +55,7 @@ static coffer_status check_header(revival *work, coffer_error *err)
     if (memcmp(header, expected, CHECKPOINT_HEADER_SIZE) != 0)
         return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
                             "%s: what was left comes from another input", work->writer->path);
-    /* What was encrypted is tied to it. */
+    /* Encrypted payloads are tied to it. */
     memcpy(work->writer->id, header + CHECKPOINT_ID_AT, sizeof work->writer->id);
     return COFFER_OK;
 }

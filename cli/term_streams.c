@@ -1,0 +1,198 @@
+/* The standard streams: a pager for long output on a terminal, and plain ASCII where the locale asks for it.
+ */
+#include "term.h"
+
+#include "base/buffer.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- ASCII ---- */
+
+bool term_is_ascii(void)
+{
+    static const char *const variables[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    const char *value = NULL;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0] && (!value || !*value); i++)
+        value = getenv(variables[i]);
+    return value && (strcmp(value, "C") == 0 || strcmp(value, "POSIX") == 0);
+}
+
+static const char *ascii_form(uint32_t c)
+{
+    static const struct {
+        uint32_t c;
+        const char *text;
+    } forms[] = {
+        { 0x2026, "..." }, { 0x2013, "-" },  { 0x2014, "--" },  { 0x2212, "-" },  { 0x00d7, "x" },
+        { 0x2192, "->" },  { 0x2190, "<-" }, { 0x00b5, "u" },   { 0x00b7, "." },  { 0x2019, "'" },
+        { 0x2018, "'" },   { 0x201c, "\"" }, { 0x201d, "\"" },  { 0x2264, "<=" }, { 0x2265, ">=" },
+        { 0x00b1, "+-" },  { 0x2248, "~" },  { 0x221e, "inf" }, { 0x2500, "-" },  { 0x2502, "|" },
+    };
+    static const char *const levels[] = { "_", ".", ":", "-", "=", "+", "*", "#" }; /* U+2581 … U+2588 */
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (forms[i].c == c)
+            return forms[i].text;
+    if (c >= 0x2581 && c <= 0x2588)
+        return levels[c - 0x2581];
+    if (c >= 0x2500 && c <= 0x257f)
+        return "+";
+    return (c >= 0x2580 && c <= 0x259f) || (c >= 0x2800 && c <= 0x28ff) ? "#" : NULL;
+}
+
+typedef struct ascii_stream {
+    int fd;
+    uint8_t held[4]; /* the beginning of a character */
+    size_t held_len;
+} ascii_stream;
+
+static bool write_all(int fd, const uint8_t *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t written = write(fd, bytes, len);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        bytes += written;
+        len -= (size_t)written;
+    }
+    return true;
+}
+
+static void put_ascii(coffer__buffer *out, const uint8_t **at, const uint8_t *end)
+{
+    uint32_t c;
+    size_t len = coffer__utf8_decode(&c, *at, end);
+    const char *form = len > 1 ? ascii_form(c) : NULL;
+    if (len <= 1)
+        coffer__buffer_append(out, *at, 1);
+    else if (form)
+        coffer__buffer_append(out, form, strlen(form));
+    else
+        coffer__buffer_printf(out, c < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)c);
+    *at += len ? len : 1;
+}
+
+static ssize_t write_ascii(void *cookie, const char *text, size_t len)
+{
+    ascii_stream *stream = cookie;
+    coffer__buffer in = COFFER__BUFFER_INIT, out = COFFER__BUFFER_INIT;
+    coffer__buffer_append(&in, stream->held, stream->held_len);
+    coffer__buffer_append(&in, text, len);
+    const uint8_t *at = in.data, *end = at + in.len;
+    stream->held_len = 0;
+    while (at < end) {
+        uint32_t c;
+        if (*at >= 0xc2 && end - at < 4 && coffer__utf8_decode(&c, at, end) == 0) {
+            stream->held_len = (size_t)(end - at);
+            memcpy(stream->held, at, stream->held_len);
+            break;
+        }
+        put_ascii(&out, &at, end);
+    }
+    bool good = !in.failed && !out.failed && write_all(stream->fd, out.data, out.len);
+    coffer__buffer_free(&in);
+    coffer__buffer_free(&out);
+    return good ? (ssize_t)len : 0;
+}
+
+void term_make_ascii(bool standard_output)
+{
+    static ascii_stream streams[2] = { { .fd = STDOUT_FILENO }, { .fd = STDERR_FILENO } };
+    static const cookie_io_functions_t functions = { .write = write_ascii };
+    FILE *error = fopencookie(&streams[1], "w", functions);
+    if (error) {
+        setvbuf(error, NULL, _IOLBF, 1024);
+        stderr = error;
+    }
+    FILE *output = standard_output ? fopencookie(&streams[0], "w", functions) : NULL;
+    if (output) {
+        if (isatty(STDOUT_FILENO))
+            setvbuf(output, NULL, _IOLBF, 4096);
+        stdout = output;
+    }
+}
+
+int term_descriptor(FILE *out)
+{
+    return out == stdout ? STDOUT_FILENO : out == stderr ? STDERR_FILENO : fileno(out);
+}
+
+/* ---- The pager ---- */
+
+static pid_t pager;
+static int terminal = -1; /* standard output before the pager took its place */
+
+int term_terminal(void)
+{
+    return terminal;
+}
+
+static bool is_in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    char file[4096];
+    while (path && *path) {
+        size_t len = strcspn(path, ":");
+        if (snprintf(file, sizeof file, "%.*s/%s", (int)len, path, name) < (int)sizeof file && len > 0 &&
+            access(file, X_OK) == 0)
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
+/* COFFER_PAGER, then PAGER, then less; NULL when there is none, or "cat" or nothing was asked for. */
+static const char *choose_pager(void)
+{
+    const char *name = getenv("COFFER_PAGER");
+    if (!name)
+        name = getenv("PAGER");
+    if (!name)
+        return is_in_path("less") ? "less" : NULL;
+    return *name && strcmp(name, "cat") != 0 ? name : NULL;
+}
+
+void term_start_pager(void)
+{
+    const char *name = choose_pager(), *kind = getenv("TERM");
+    int ends[2];
+    if (!name || !isatty(STDOUT_FILENO) || !kind || strcmp(kind, "dumb") == 0 || pipe2(ends, O_CLOEXEC) != 0)
+        return;
+    char *const words[] = { (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)name,
+                            NULL };
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, ends[0], STDIN_FILENO);
+    /* Short output stays on the screen, colors are shown. */
+    setenv("LESS", "FRX", 0);
+    terminal = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (terminal >= 0 && posix_spawn(&pager, "/bin/sh", &files, NULL, words, environ) == 0)
+        dup2(ends[1], STDOUT_FILENO);
+    else
+        pager = 0;
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+void term_end_pager(void)
+{
+    int saved = errno;
+    if (pager > 0) {
+        close(STDOUT_FILENO);
+        while (waitpid(pager, NULL, 0) < 0 && errno == EINTR)
+            ;
+        pager = 0;
+    }
+    errno = saved;
+}
