@@ -13,6 +13,7 @@
 #include "coffer/mcf.h"
 #include "coffer/media.h"
 #include "coffer/mldf.h"
+#include "coffer/mldf_select.h"
 #include "coffer/mlyze.h"
 #include "coffer/mscan.h"
 #include "coffer/node.h"

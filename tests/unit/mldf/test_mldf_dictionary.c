@@ -1,5 +1,5 @@
 /* zstd dictionaries: trained, stored with the field, used by everything that writes and reads. */
-#include "coffer/dataset.h"
+#include "coffer/mldf_select.h"
 #include "support/dataset_write.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Samples by their values; fields that are dropped or renamed. */
-#include "coffer/dataset.h"
+#include "coffer/mldf_select.h"
 
 #include "support/temp.h"
 

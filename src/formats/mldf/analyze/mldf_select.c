@@ -1,11 +1,11 @@
 /* Samples that meet conditions such as "label=3". */
+#include "coffer/mldf_select.h"
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/real.h"
 #include "base/work.h"
-#include "coffer/dataset.h"
 #include "formats/mldf/mldf_private.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "coffer/dataset.h"
+#include "coffer/mldf_select.h"
 #include "formats/mldf/mldf_private.h"
 
 #include <zdict.h>

@@ -2,7 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "coffer/dataset.h"
+#include "coffer/mldf_select.h"
 #include "formats/mldf/write/mldf_write.h"
 #include "io/inputs.h"
 
