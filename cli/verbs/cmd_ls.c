@@ -155,6 +155,7 @@ static int list(ls_run *run, const char *path, const coffer_file *file)
     int status;
     opts.glob = run->pattern;
     opts.what = cli_value(run->args, "what");
+    opts.natural = !cli_has(run->args, "json");
     if (coffer_node_new(&root, &err) != COFFER_OK || coffer_file_list(root, file, &opts, &err) != COFFER_OK ||
         coffer_node_status(root, &err) != COFFER_OK) {
         status = cli_fail(path, &err, NULL);

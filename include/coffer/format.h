@@ -125,11 +125,12 @@ typedef struct coffer_list_opts {
     const char *what; /* one of coffer_format_list_at; NULL = the first */
     const char *glob; /* only entries whose name matches; NULL = all */
     const coffer_limits *limits;
+    bool natural; /* tensors by name, layer 2 before layer 10, instead of in the order of the file */
 } coffer_list_opts;
 
-#define COFFER_LIST_OPTS_INIT                      \
-    {                                              \
-        sizeof(coffer_list_opts), NULL, NULL, NULL \
+#define COFFER_LIST_OPTS_INIT                             \
+    {                                                     \
+        sizeof(coffer_list_opts), NULL, NULL, NULL, false \
     }
 
 COFFER_API void coffer_list_opts_init(coffer_list_opts *opts, uint32_t struct_size);

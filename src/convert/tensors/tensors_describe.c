@@ -226,7 +226,8 @@ coffer_status coffer_tensors_list(coffer_node *out, const coffer_tensors *set, c
         if (!options.glob || coffer__glob_match(options.glob, tensor->name, strlen(tensor->name)))
             add_entry(list, tensor, with_file);
     }
-    coffer__node_sort_by_name(out, "entries");
+    if (options.natural)
+        coffer__node_sort_by_name(out, "entries");
     return coffer_node_status(out, err);
 }
 

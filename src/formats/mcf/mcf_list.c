@@ -151,7 +151,7 @@ coffer_status coffer__mcf_list(coffer_node *out, coffer_source *src, const coffe
         list_sections(entries, model, opts->glob);
     else
         list_tensors(entries, model, opts->glob);
-    if (strcmp(what, "tensors") == 0)
+    if (opts->natural && strcmp(what, "tensors") == 0)
         coffer__node_sort_by_name(out, "entries");
     status = coffer_node_status(out, err);
 out:

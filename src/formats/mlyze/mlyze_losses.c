@@ -114,7 +114,7 @@ void coffer__mlyze_losses_report(coffer_report *report, const coffer__mlyze_loss
                            : losses->header ? (losses->metadata ? "header and the metadata" : "header")
                                             : "metadata");
     if (losses->interrupted)
-        coffer__report_add(report, COFFER_E_TRUNCATED, COFFER_WARNING, COFFER_OFFSET_NONE,
+        coffer__report_add(report, COFFER_E_TRUNCATED, COFFER_NOTE, COFFER_OFFSET_NONE,
                            "the recording was interrupted: its last events are missing");
 }
 
