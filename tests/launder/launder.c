@@ -600,6 +600,7 @@ int main(int argc, char **argv)
     if (!only)
         report_unexpected_passes(&test);
     printf("%s: %zu changes, %zu runs, failures: %zu\n", test.format->name, count, test.runs, test.failures);
+    free(changes);
     empty_folder();
     if (chdir("/") == 0)
         rmdir(test.path);

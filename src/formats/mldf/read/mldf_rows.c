@@ -1,5 +1,6 @@
 /* Row entries: what is in the row of a sample. */
 #include "formats/mldf/mldf_private.h"
+#include "io/source_private.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -118,8 +119,15 @@ coffer_status coffer__mldf_read_entry(coffer_mldf_entry *out, const coffer_mldf 
     if (status)
         return status;
     kind = set->schema.fields[field].kind;
-    status = coffer_source_read_at(bytes, set->source, coffer__mldf_entry_place(set, sample, field),
-                                   coffer__mldf_entry_size(kind), err);
+    uint64_t place = coffer__mldf_entry_place(set, sample, field);
+    size_t size = coffer__mldf_entry_size(kind);
+    const uint8_t *mapped = coffer_source_view(set->source, place, size);
+    if (mapped) {
+        coffer__mldf_load_entry(out, kind, mapped);
+        bool intact = coffer__source_surely_intact(set->source, place + size);
+        return intact ? COFFER_OK : coffer_source_intact(set->source, err);
+    }
+    status = coffer_source_read_at(bytes, set->source, place, size, err);
     if (!status)
         coffer__mldf_load_entry(out, kind, bytes);
     return status;
