@@ -226,7 +226,7 @@ static coffer_status take_record(revival *work, const record_front *front, coffe
 
 static coffer_status take_records(revival *work, coffer_error *err)
 {
-    record_front front;
+    record_front front = { 0 };
     uint32_t crc = 0;
     bool whole = true;
     coffer_status status = COFFER_OK;
