@@ -137,7 +137,7 @@ static int plan_shares(split_job *job, const char *list)
         uint64_t end = (uint64_t)llround(sum * (double)job->samples);
         bool is_last = !*at && fabs(sum - 1) < 1e-9;
         int result = add_part(job, name, name_len, is_last || end > job->samples ? job->samples : end);
-        if (!result)
+        if (!result && job->parts)
             job->parts[job->count - 1].share_end = is_last ? 1 : sum;
         if (!result && is_twice(job))
             result = cli_usage(job->args, "two parts are called '%.*s'", (int)name_len, name);
@@ -197,7 +197,7 @@ static int make_order(split_job *job)
     if (!result && !job->order)
         result = cli_usage(job->args, "not enough memory for %" PRIu64 " sample numbers", job->samples);
     bool shuffle = cli_has(job->args, "shuffle");
-    for (uint64_t i = 0; !result && i < job->samples; i++) {
+    for (uint64_t i = 0; !result && job->order && i < job->samples; i++) {
         uint64_t at = shuffle ? coffer_mldf_shuffle_at(job->samples, seed, 0, i) : i;
         job->order[i] = selected ? list.at[at] : at;
     }

@@ -16,8 +16,6 @@
 
 enum { HEADER_SIZE = 8, LENGTH_AT = 4, FIRST_SAFE_FD = 10 };
 
-extern char **environ;
-
 /* ---- Frames ---- */
 
 static bool send_all(int fd, const void *bytes, size_t len, int flags)

@@ -4,6 +4,7 @@
 #include "media/audio.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static uint32_t big_u32(const uint8_t *at)
@@ -172,7 +173,7 @@ static bool probe_mp4(coffer_audio_info *out, const uint8_t *bytes, size_t size)
     out->channels = track.channels;
     out->sample_rate = track.rate ? track.rate : track.timescale;
     out->frames = track.timescale == out->sample_rate ? track.duration : 0;
-    strcpy(out->codec, strcmp(track.codec, "mp4a") == 0 ? "aac" : track.codec);
+    snprintf(out->codec, sizeof out->codec, "%s", strcmp(track.codec, "mp4a") == 0 ? "aac" : track.codec);
     return true;
 }
 

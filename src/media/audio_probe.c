@@ -4,6 +4,7 @@
 #include "media/audio.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { WAV_PCM = 1, WAV_FLOAT = 3, WAV_EXTENSIBLE = 0xfffe };
@@ -65,7 +66,10 @@ static coffer_status probe_wav(coffer_audio_info *out, bool *known, const uint8_
                                 .channels = coffer__load_u16(parts.format + 2),
                                 .bit_depth = tag == WAV_FLOAT ? 0 : bits,
                                 .kind = COFFER_AUDIO_WAV };
-    strcpy(out->codec, tag == WAV_PCM ? "pcm" : tag == WAV_FLOAT ? "float" : "packed");
+    snprintf(out->codec, sizeof out->codec, "%s",
+             tag == WAV_PCM     ? "pcm"
+             : tag == WAV_FLOAT ? "float"
+                                : "packed");
     if (out->channels == 0 || out->channels > CHANNELS_MAX || out->sample_rate == 0)
         return coffer__fail(err, COFFER_E_BAD_VALUE, (uint64_t)(parts.format - bytes),
                             "WAV: %" PRIu32 " channels, %" PRIu32 " samples a second", out->channels,

@@ -7,6 +7,7 @@
 #include "media/image.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* The weights of one dimension: pixels of the input for each pixel of the output. */
@@ -85,7 +86,7 @@ static const coffer__resize_kernels *choose_kernels(void)
 
 static uint16_t to_wide(float value)
 {
-    return value <= 0 ? 0 : value >= 65535 ? 65535 : (uint16_t)(value + 0.5F);
+    return value <= 0 ? 0 : value >= 65535 ? 65535 : (uint16_t)lroundf(value);
 }
 
 /* Pixels of 16 bits are rare: one plain loop for all machines. */

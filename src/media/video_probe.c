@@ -119,12 +119,12 @@ static coffer_status probe_mp4(coffer_video_info *out, const uint8_t *bytes, siz
 {
     coffer__mp4_track track;
     bool is_mov = memcmp(bytes + 8, "qt  ", 4) == 0;
-    strcpy(out->container, is_mov ? "mov" : "mp4");
+    snprintf(out->container, sizeof out->container, "%s", is_mov ? "mov" : "mp4");
     if (!coffer__mp4_find_track(&track, bytes, size, "vide"))
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                             "%s: no video track in %zu bytes; the file may be truncated", out->container,
                             size);
-    strcpy(out->codec, track.codec);
+    snprintf(out->codec, sizeof out->codec, "%s", track.codec);
     out->width = track.width;
     out->height = track.height;
     out->seconds = track.timescale ? (double)track.duration / track.timescale : 0;

@@ -86,7 +86,7 @@ coffer_status coffer__dataset_unchanged(bool *same, void *context, uint64_t mark
 {
     coffer__dataset_resume *resume = context;
     const coffer_mldf_origin *now = &resume->sample->origin;
-    coffer__dataset_value before[COFFER__DATASET_EXAMINED_MAX];
+    coffer__dataset_value before[COFFER__DATASET_EXAMINED_MAX] = { 0 };
     size_t fields = resume->input->schema.count;
     coffer_status status = advance(same, resume, mark, err);
     if (status || !*same || !resume->input->load || (origin->size == 0 && origin->time == 0))

@@ -35,8 +35,8 @@ coffer_status coffer__pycauset_delimiter(char *out, const coffer__convert_job *j
 {
     const char *text = coffer__job_setting(job, "delimiter");
     if (!text && job->out_path && coffer__file_has_extension(job->out_path, ".tsv"))
-        *out = '\t';
-    else if (!text || strcmp(text, "comma") == 0)
+        text = "tab";
+    if (!text || strcmp(text, "comma") == 0)
         *out = ',';
     else if (strcmp(text, "tab") == 0 || strcmp(text, "\\t") == 0)
         *out = '\t';

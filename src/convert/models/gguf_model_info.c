@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIELD(key, member, is_float)                           \
@@ -273,18 +274,19 @@ static bool is_structure(uint32_t type)
 static uint32_t section_of(uint32_t *version, const coffer__gguf_key *key)
 {
     static const size_t prefix = sizeof COFFER__GGUF_FROM_SECTION - 1;
-    unsigned type = 0, number = 1;
-    int end = 0, whole = 0;
+    char *end = NULL;
     *version = 1;
     if (key->type != COFFER__GGUF_STRING || !begins(key->name, COFFER__GGUF_FROM_SECTION))
         return 0;
     const char *name = key->name + prefix;
-    int found = sscanf(name, "0x%8x%n.%u%n", &type, &end, &number, &whole);
-    if (!(found == 1 && name[end] == 0) && !(found == 2 && name[whole] == 0))
+    unsigned long type = strncmp(name, "0x", 2) == 0 ? strtoul(name, &end, 16) : 0, number = 1;
+    if (end && *end == '.')
+        number = strtoul(end + 1, &end, 10);
+    if (!end || *end || type > UINT32_MAX || number > UINT32_MAX)
         type = coffer_mcf_section_by_name(name);
     else
-        *version = number;
-    return is_structure(type) ? 0 : type;
+        *version = (uint32_t)number;
+    return is_structure((uint32_t)type) ? 0 : (uint32_t)type;
 }
 
 static coffer_status add_section(gguf_import *import, const coffer__gguf_key *key, uint32_t type,

@@ -268,7 +268,8 @@ static float largest_of(const coffer__repack_block *block, size_t elements)
 {
     float scale = fabsf(coffer__f16_to_f32(block->scale)), largest = 0;
     for (size_t i = 0; i < elements; i++) {
-        float factor = elements > COFFER__QUANT_BLOCK ? (float)block->subs[i / COFFER__QUANT_BLOCK] / 32 : 1;
+        size_t sub = i / COFFER__QUANT_BLOCK;
+        float factor = elements > COFFER__QUANT_BLOCK ? (float)block->subs[sub] / 32 : 1;
         float value = scale * factor * fabsf((float)block->codes[i]);
         largest = value > largest ? value : largest;
     }

@@ -60,16 +60,30 @@ static coffer_status reader_for(const coffer__tensors_reader **out, coffer_sourc
 
 /* ---- Folders ---- */
 
+static bool read_digits(unsigned *out, const char *text, size_t count)
+{
+    *out = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        *out = *out * 10 + (unsigned)(text[i] - '0');
+    }
+    return true;
+}
+
 bool coffer__tensors_is_shard(const char *name, size_t *stem_len, unsigned *number, unsigned *total)
 {
+    enum { DIGITS = 5, NUMBER_AT = 1, TOTAL_AT = NUMBER_AT + DIGITS + 4 };
     static const size_t tail = sizeof "-00001-of-00003.safetensors" - 1;
     size_t len = strlen(name);
-    int end = 0;
     if (len <= tail)
         return false;
     *stem_len = len - tail;
-    return sscanf(name + *stem_len, "-%5u-of-%5u.safetensors%n", number, total, &end) == 2 &&
-           (size_t)end == tail && *number >= 1 && *number <= *total;
+    const char *at = name + *stem_len;
+    return at[0] == '-' && strncmp(at + NUMBER_AT + DIGITS, "-of-", 4) == 0 &&
+           strcmp(at + TOTAL_AT + DIGITS, ".safetensors") == 0 &&
+           read_digits(number, at + NUMBER_AT, DIGITS) && read_digits(total, at + TOTAL_AT, DIGITS) &&
+           *number >= 1 && *number <= *total;
 }
 
 /* The files of tensors in a folder without one of the usual names. */

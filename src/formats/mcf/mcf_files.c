@@ -55,6 +55,8 @@ size_t coffer__mcf_files_find(const coffer__mcf_files *files, const char *name)
 
 void coffer__mcf_files_remove(coffer__mcf_files *files, size_t index)
 {
+    if (index >= files->count || !files->items)
+        return;
     coffer__free(files->items[index].name);
     coffer__free(files->items[index].own);
     files->items[index] = files->items[--files->count];
@@ -115,11 +117,12 @@ static coffer_status decode_entry(coffer__mcf_files *files, const uint8_t *entry
         return coffer__fail(err, COFFER_E_BAD_VALUE, place + COFFER__MCF_FILES_KIND_AT,
                             "Files: unknown kind %" PRIu32, kind);
     size_t copied = name_len < NAME_MAX_LEN ? name_len : NAME_MAX_LEN;
-    memcpy(name, names + name_at, copied);
+    if (copied > 0)
+        memcpy(name, names + name_at, copied);
     name[copied] = 0;
     if (name_len > NAME_MAX_LEN || strlen(name) != name_len || !coffer_mcf_file_name_is_safe(name))
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, place, "Files: a name could lead out of its folder");
-    if (files->count > 0 && strcmp(files->items[files->count - 1].name, name) >= 0)
+    if (files->items && files->count > 0 && strcmp(files->items[files->count - 1].name, name) >= 0)
         return coffer__fail(err, COFFER_E_NOT_SORTED, place,
                             "Files: \"%.64s\" is not in the order of the names", name);
     return add_file(files, name, name_len, (coffer_mcf_file_kind)kind, files->section + offset, size, NULL,

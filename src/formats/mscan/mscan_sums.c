@@ -205,7 +205,7 @@ static int compare_ranges(const void *left, const void *right)
 
 static void take_chunks(coffer__mscan_verifier *verifier, const uint32_t *sums, uint64_t size)
 {
-    for (size_t i = 0; i < verifier->count; i++)
+    for (size_t i = 0; sums && i < verifier->count; i++)
         verifier->ranges[i] = (coffer__mscan_range){ (uint64_t)i * COFFER__CHUNK_BYTES,
                                                      coffer__chunk_len(size, i), sums[i], COFFER_INDEX_NONE };
 }

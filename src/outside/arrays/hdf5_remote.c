@@ -93,6 +93,8 @@ static bool take_data(exchange *request, coffer__cursor *from)
     size_t len = coffer__cursor_left(from);
     if (len > request->left)
         return false;
+    if (len == 0)
+        return true;
     memcpy(request->out, from->at, len);
     request->out += len;
     request->left -= len;

@@ -30,7 +30,7 @@ coffer_status coffer__mldf_add_mark(coffer_mldf_writer *writer, const coffer__ml
         last->count += mark->count;
         return COFFER_OK;
     }
-    if (writer->mark_count == COFFER__MLDF_MARK_MAX) {
+    if (last && writer->mark_count == COFFER__MLDF_MARK_MAX) {
         /* Too many to list: the last one covers all rows up to here. */
         uint64_t end = mark->first + mark->count;
         last->field = COFFER__MLDF_MARK_ROW;
