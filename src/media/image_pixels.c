@@ -105,7 +105,7 @@ coffer_status coffer__pixels_adapt(coffer_pixels *pixels, uint32_t channels, uin
         coffer__pixels_reserve(&out, pixels->width, pixels->height, channels, depth, max_bytes, err);
     if (status)
         return status;
-    size_t count = (size_t)pixels->width * pixels->height;
+    size_t count = out.data ? (size_t)pixels->width * pixels->height : 0;
     for (size_t i = 0; i < count; i++) {
         uint32_t values[4];
         adapt_pixel(values, pixels->data, i * pixels->channels, pixels->channels, channels, old_depth);

@@ -8,8 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const uint8_t png_magic[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
-
+#define PNG_MAGIC_SIZE 8
 #define PNG_HEADER_SIZE 29 /* magic, length and name of IHDR, and its 13 bytes */
 #define PNG_SIDE_MAX 0x7fffffffu
 #define PNG_CHUNK_EXTRA 12 /* length, name and checksum */
@@ -34,7 +33,7 @@ static uint32_t png_channels(uint8_t color_type)
 /* Orientation, frames and transparency are in chunks before the pixels. */
 static void read_png_chunks(coffer_image_info *info, const uint8_t *bytes, size_t size)
 {
-    size_t at = sizeof png_magic;
+    size_t at = PNG_MAGIC_SIZE;
     while (size - at >= PNG_CHUNK_EXTRA) {
         uint32_t len = big_u32(bytes + at);
         const uint8_t *name = bytes + at + 4;
@@ -211,7 +210,7 @@ coffer_status coffer_image_probe(coffer_image_info *out, const void *bytes, size
 
 static coffer_status verify_png(const uint8_t *bytes, size_t size, coffer_error *err)
 {
-    size_t at = sizeof png_magic;
+    size_t at = PNG_MAGIC_SIZE;
     while (size - at >= PNG_CHUNK_EXTRA) {
         uint32_t len = big_u32(bytes + at);
         if (len > size - at - PNG_CHUNK_EXTRA)

@@ -122,7 +122,8 @@ static coffer_status decode_entry(coffer__mcf_files *files, const uint8_t *entry
     name[copied] = 0;
     if (name_len > NAME_MAX_LEN || strlen(name) != name_len || !coffer_mcf_file_name_is_safe(name))
         return coffer__fail(err, COFFER_E_UNSAFE_PATH, place, "Files: a name could lead out of its folder");
-    if (files->items && files->count > 0 && strcmp(files->items[files->count - 1].name, name) >= 0)
+    const char *before = files->items && files->count > 0 ? files->items[files->count - 1].name : NULL;
+    if (before && strcmp(before, name) >= 0)
         return coffer__fail(err, COFFER_E_NOT_SORTED, place,
                             "Files: \"%.64s\" is not in the order of the names", name);
     return add_file(files, name, name_len, (coffer_mcf_file_kind)kind, files->section + offset, size, NULL,
