@@ -15,9 +15,10 @@ static void walk_sections(const coffer_mcf *model)
         uint8_t *bytes = NULL;
         size_t len = 0;
         coffer_mcf_section section = *coffer_mcf_section_at(model, i);
-        MUST(coffer_mcf_find_section(model, section.type) != NULL);
+        const coffer_mcf_section *first = coffer_mcf_find_section(model, section.type);
+        MUST(first != NULL);
         if (coffer_mcf_read_section(&bytes, &len, model, section.type, NULL) == COFFER_OK)
-            MUST(len == section.size && bytes[len] == 0);
+            MUST(len == first->size && bytes[len] == 0);
         coffer_free(bytes);
     }
     seen += coffer_mcf_require(model, needs, 2, NULL) == COFFER_OK;
@@ -38,8 +39,9 @@ static void walk_tensor(const coffer_mcf *model, size_t i)
         seen += tensor.dims[d];
     if (view && tensor.size > 0) {
         seen += view[0] + view[tensor.size - 1];
-        MUST(coffer_mcf_read(&byte, model, i, tensor.size - 1, 1, NULL) == COFFER_OK);
-        MUST(byte == view[tensor.size - 1]);
+        coffer_status status = coffer_mcf_read(&byte, model, i, tensor.size - 1, 1, NULL);
+        MUST(status == COFFER_OK || status == COFFER_E_BAD_CHECKSUM);
+        MUST(status || byte == view[tensor.size - 1]);
     }
     MUST(coffer_mcf_read(&byte, model, i, tensor.size, 1, NULL) != COFFER_OK);
     seen += coffer_mcf_quant_at(model, i) != NULL;

@@ -67,6 +67,12 @@ typedef struct coffer__mlyze_piece {
     size_t high_at;
 } coffer__mlyze_piece;
 
+/* The events of a piece that belong to a shard; NULL for a piece without events. */
+static inline const uint16_t *coffer__mlyze_listed(const coffer__mlyze_piece *piece, size_t shard)
+{
+    return piece->listed ? piece->listed + shard * piece->capacity : NULL;
+}
+
 typedef struct coffer__mlyze_batch {
     coffer__mlyze_piece *pieces;
     size_t count;

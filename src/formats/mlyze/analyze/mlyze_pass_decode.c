@@ -80,6 +80,15 @@ static coffer_status make_room(coffer__mlyze_piece *piece, const coffer__mlyze_p
     return COFFER_OK;
 }
 
+/* A file may contain unknown events whose types are the numbers that pairing uses: they become another
+ * unknown type. */
+static void hide_own_types(coffer_mlyze_events *events)
+{
+    for (size_t i = 0; i < events->count; i++)
+        events->type[i] =
+            events->type[i] < COFFER__MLYZE_REPLACING ? events->type[i] : COFFER__MLYZE_REPLACING - 1;
+}
+
 /* A damaged block is skipped; a failure of the machine is an error. */
 static coffer_status read_events(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass,
                                  coffer_error *err)
@@ -98,6 +107,7 @@ static coffer_status read_events(coffer__mlyze_piece *piece, const coffer__mlyze
         piece->lost = piece->to - piece->from;
         return COFFER_OK;
     }
+    hide_own_types(&piece->events);
     uint64_t first = piece->events.first;
     piece->begin = piece->from > first ? (size_t)(piece->from - first) : 0;
     piece->end = piece->to - first < piece->events.count ? (size_t)(piece->to - first) : piece->events.count;

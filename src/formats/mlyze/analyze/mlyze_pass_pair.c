@@ -309,7 +309,7 @@ coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__m
     mine->replaced_count = 0;
     for (size_t i = 0; i < batch->count && !status; i++) {
         coffer__mlyze_shard_work work = coffer__mlyze_shard_on(pass, batch, i, shard);
-        status = pair[pass->kind](&work, work.piece->listed + shard * work.piece->capacity,
+        status = pair[pass->kind](&work, coffer__mlyze_listed(work.piece, shard),
                                   work.piece->list_count[shard], err);
     }
     if (status == COFFER_E_LIMIT && pass->kind == COFFER__MLYZE_SPILL) {

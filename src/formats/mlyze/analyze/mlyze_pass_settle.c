@@ -236,7 +236,7 @@ void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch
 {
     for (size_t i = (size_t)(pass->state.tail_after >> 16); i < batch->count; i++) {
         coffer__mlyze_shard_work work = coffer__mlyze_shard_on(pass, batch, i, shard);
-        const uint16_t *list = work.piece->listed + shard * work.piece->capacity;
+        const uint16_t *list = coffer__mlyze_listed(work.piece, shard);
         for (size_t k = work.piece->list_count[shard]; k > 0; k--) {
             size_t event = list[k - 1];
             if (((uint64_t)i << 16 | event) <= pass->state.tail_after)
