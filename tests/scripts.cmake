@@ -14,6 +14,9 @@ endforeach()
 
 # tests/defects/ID.sh, in the same form: one for each defect of version 0.1, named after its line in the list.
 file(GLOB defect_tests CONFIGURE_DEPENDS defects/*.sh)
+if(CMAKE_C_FLAGS MATCHES "--coverage") # runs the command as another user, who cannot write the counters
+    list(FILTER defect_tests EXCLUDE REGEX "/M8\\.sh$")
+endif()
 foreach(script IN LISTS defect_tests)
     get_filename_component(name ${script} NAME_WE)
     add_test(NAME defect.${name} COMMAND ${scripts}/run-cli-test ${PROJECT_BINARY_DIR} ${script})

@@ -338,7 +338,7 @@ static bool wrote_the_same(const launder *test, const folder *expected, const fo
 static const char *find_fault(const launder *test, const outcome *expected, const outcome *found,
                               const blob *damaged)
 {
-    static char text[128];
+    static char text[320];
     if (found->status >= 128) {
         snprintf(text, sizeof text, "ended by signal %d", found->status - 128);
         return text;
