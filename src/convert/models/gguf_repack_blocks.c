@@ -101,8 +101,10 @@ static bool from_q4_k(coffer__repack_block *out, const uint8_t *bytes)
     const uint8_t *packed = bytes + 4;
     uint16_t dmin;
     for (size_t i = 0; i < GROUPS; i++) {
-        unsigned scale = i < 4 ? packed[i] & 63u : (packed[i + 4] & 15u) | (packed[i - 4] >> 6) << 4;
-        unsigned minimum = i < 4 ? packed[i + 4] & 63u : (unsigned)packed[i + 4] >> 4 | (packed[i] >> 6) << 4;
+        unsigned scale =
+            i < 4 ? packed[i] & 63u : (packed[i + 4] & 15u) | (unsigned)(packed[i - 4] >> 6) << 4;
+        unsigned minimum =
+            i < 4 ? packed[i + 4] & 63u : (unsigned)packed[i + 4] >> 4 | (unsigned)(packed[i] >> 6) << 4;
         if (scale != minimum)
             return false;
         out->subs[i] = (uint8_t)scale;
