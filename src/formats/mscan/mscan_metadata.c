@@ -276,7 +276,7 @@ static void index_params(coffer__mscan_loader *load)
         coffer__report_add(load->report, COFFER_E_BAD_VALUE, COFFER_WARNING, load->base,
                            "%" PRIu64 " parameter ids from %" PRIu64
                            " on are past 65535: no record can name them",
-                           (out->param_count - i), out->params[i].id);
+                           (uint64_t)(out->param_count - i), out->params[i].id);
 }
 
 static coffer_status load_params(coffer__mscan_loader *load)
