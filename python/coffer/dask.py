@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import uuid
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -17,6 +18,8 @@ from ._open import file_identity
 Path = Union[str, "os.PathLike[str]"]
 
 __all__ = ["from_mldf", "from_mscan", "from_pycauset", "from_mlyze", "to_mldf", "to_pycauset"]
+
+_TRIES, _PAUSE = 200, 0.02
 
 
 def _full(path: Path) -> str:
@@ -155,6 +158,18 @@ def _write_part(samples: "Iterable[Mapping[str, Any]]", folder: str, schema: "Li
     return path, count
 
 
+def _discard(folder: str) -> None:
+    """Removes the parts. Tasks may still be writing after another one failed: under another name, the folder is out of
+    their reach."""
+    gone = f"{folder}.gone"
+    os.rename(folder, gone)
+    for _ in range(_TRIES):
+        shutil.rmtree(gone, ignore_errors=True)
+        if not os.path.exists(gone):
+            return
+        time.sleep(_PAUSE)
+
+
 def to_mldf(bag: Any, path: Path, schema: "Optional[Sequence[Mapping[str, Any]]]" = None, *, overwrite: bool = False,
             **options: Any) -> None:
     """Writes a dask.bag of dicts as one set, in the order of the bag. Each partition is written by a task; the file
@@ -173,7 +188,7 @@ def to_mldf(bag: Any, path: Path, schema: "Optional[Sequence[Mapping[str, Any]]]
         parts = dask.compute(*[write(part, folder, fields, options) for part in bag.to_delayed()])
         _mldf.concat([name for name, _ in parts], full, overwrite=overwrite)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _discard(folder)
 
 
 def to_pycauset(array: Any, path: Path, *, overwrite: bool = False, **options: Any) -> None:
