@@ -35,7 +35,7 @@ COFFER_API const coffer_convert_option *coffer_conversion_option_at(const coffer
 COFFER_API_STATUS coffer_convert_kind(const char **out, coffer_source *src, coffer_error *err);
 /* Whether files of a kind ("csv") are text that a terminal can show; false for an unknown kind. */
 COFFER_API bool coffer_convert_is_text(const char *kind);
-/* The title of a kind, "NumPy array"; the name of the kind where there is no title. */
+/* The title of a kind, "NumPy array"; the name of a kind without a title. */
 COFFER_API const char *coffer_convert_title(const char *kind);
 /* The extensions of a kind's files, ".h5" and ".hdf5", the usual one first. NULL past the end. */
 COFFER_API const char *coffer_convert_extension_at(const char *kind, size_t index);

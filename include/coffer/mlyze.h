@@ -131,7 +131,7 @@ COFFER_API const char *coffer_mlyze_metadata(const coffer_mlyze *trace, size_t *
 COFFER_API const char *coffer_mlyze_metadata_text(const coffer_mlyze *trace, const char *key);
 
 /* A value of the metadata as JSON text. path : keys of objects and positions in arrays with "." between them,
- * such as "source.format" or "stack_traces.7"; "" = all of it. COFFER_E_NOT_FOUND when there is no such
+ * such as "source.format" or "stack_traces.7"; "" = all of it. COFFER_E_NOT_FOUND when the trace has no such
  * value. out : NUL-terminated, coffer_free(). */
 COFFER_API_STATUS coffer_mlyze_metadata_json(char **out, size_t *len, const coffer_mlyze *trace,
                                              const char *path, coffer_error *err);

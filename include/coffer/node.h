@@ -6,7 +6,7 @@
 COFFER_BEGIN_DECLS
 
 /* Nodes: a small tree of named values. The library returns summaries, lists and differences as trees; the
- * command prints them and writes them as JSON. Thread safety: a tree that is no longer changed may be read by
+ * command prints them and writes them as JSON. Thread safety: after the last change, a tree may be read by
  * any number of threads. */
 
 typedef enum coffer_node_kind {

@@ -47,7 +47,7 @@ def name_of(dtype: Any) -> str:
     except TypeError:
         name = str(dtype)
     if name not in _BY_NAME:
-        raise ValueError(f"there is no element type for {dtype!r}; use one of {', '.join(sorted(_BY_NAME))}")
+        raise ValueError(f"a file cannot store {dtype!r}; use one of {', '.join(sorted(_BY_NAME))}")
     return _BY_NAME[name]
 
 

@@ -55,7 +55,7 @@ def from_numpy(array: Any, dtype: Optional[str] = None) -> torch.Tensor:
 def to_stored(tensor: torch.Tensor) -> "Tuple[str, Tuple[int, ...], Any]":
     """Element type, shape and bytes of a tensor."""
     if tensor.dtype not in _STORED:
-        raise ValueError(f"there is no element type for {tensor.dtype}")
+        raise ValueError(f"a file cannot store {tensor.dtype}; convert the tensor to float32 or another type first")
     name = _STORED[tensor.dtype]
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     if name in _SIZES:
@@ -427,7 +427,7 @@ def scan(model: torch.nn.Module, batches: "Iterable[Any]", path: Path, *, layers
             _write(writer, recorder, ids, sequences, scale, sources, count)
             count += sequences
         if writer is None:
-            raise ValueError("there are no batches to scan")
+            raise ValueError("batches is empty; pass at least one input of the model")
         writer.commit()
     finally:
         if writer is not None:

@@ -138,7 +138,7 @@ static PyObject *writer_add_section(PyObject *object, PyObject *args)
     if (type)
         status = coffer_mcf_writer_add_section(writer, type, 1, bytes.buf, (size_t)bytes.len, &err);
     else
-        PyErr_Format(PyExc_ValueError, "there is no section '%s'", name);
+        PyErr_Format(PyExc_ValueError, "unknown section '%s'; config.json is one", name);
     PyBuffer_Release(&bytes);
     return type ? done(object, status, &err) : NULL;
 }

@@ -188,7 +188,7 @@ coffer_dtype core_dtype(const char *name)
 {
     coffer_dtype dtype = coffer_dtype_by_name(name);
     if (dtype == COFFER_DTYPE_NONE)
-        PyErr_Format(PyExc_ValueError, "there is no element type '%s'", name);
+        PyErr_Format(PyExc_ValueError, "unknown element type '%s'; f32 is one", name);
     return dtype;
 }
 
