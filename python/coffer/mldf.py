@@ -36,10 +36,10 @@ class Dataset(_core.Mldf):
 
     Pictures are arrays of height x width x channels, sounds float32 arrays of frames x channels, absent values None.
     decode : False gives pictures and sounds as stored bytes. key : 32 bytes for encrypted fields. verify : compare
-    the checksum of every value that is read.
+    rows with their checksum when the set is opened, and every value when it is read.
     """
 
-    def __init__(self, source: Any, *, key: Optional[bytes] = None, verify: bool = False, decode: bool = True) -> None:
+    def __init__(self, source: Any, *, key: Optional[bytes] = None, verify: bool = True, decode: bool = True) -> None:
         given = source if isinstance(source, _core.Source) else _core.Source(as_input(source))
         super().__init__(given, key, verify)
         self.decode = decode

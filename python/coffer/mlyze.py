@@ -32,12 +32,14 @@ Moment = Union[int, str, None]
 
 
 class Trace:
-    """A trace. Files of heaptrack and other profilers are converted into a temporary trace first."""
+    """A trace. Files of heaptrack and other profilers are converted into a temporary trace first; notes lists what that
+    trace does not keep."""
 
     def __init__(self, source: Any) -> None:
         given = source if isinstance(source, _core.Source) else _core.Source(as_input(source))
         self._path = given.path
-        self._source = given if given.identify() == "mlyze" else _converted(given)
+        self.notes: "List[str]" = []
+        self._source = given if given.identify() == "mlyze" else _converted(given, self.notes)
         self._trace = _core.Mlyze(self._source)
 
     # ---- Facts ----
@@ -167,10 +169,11 @@ class Trace:
         return timeline_picture(repr(self), self.timeline(256))
 
 
-def _converted(source: Any) -> Any:
+def _converted(source: Any, notes: "List[str]") -> Any:
     """A trace of ours with the content of another profiler's file, in memory."""
     with tempfile.TemporaryDirectory(prefix="coffer-") as folder:
         path = os.path.join(folder, "trace.mlyze")
-        _core.convert(source, path, None, "mlyze", {}, False, None)
+        findings = _core.convert(source, path, None, "mlyze", {}, False, None)[0]
+        notes.extend(text for _, _, _, text in findings)
         with open(path, "rb") as file:
             return _core.Source(file.read())

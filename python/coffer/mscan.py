@@ -192,6 +192,8 @@ class Scan:
         import numpy as np
 
         number = _METRICS[metric]
+        if not raw and self._scan.scope(number) in (2, 3):
+            raise ValueError("cells would mix values of several scales: pass raw=True, or use stats(by=\"param\")")
         with callback(progress, "heatmap") as step:
             found = self._scan.grid({"param": 0, "block": 1}[rows], number, width, height, tokens[0],
                                     _ALL if tokens[1] is None else tokens[1], 0, _ALL, param, step)

@@ -292,9 +292,21 @@ def _span(item: Any, length: int) -> "Tuple[Tuple[int, int], Any]":
     return (index, index + 1), 0
 
 
+def _expect_kind(array: "Array", kind: str) -> None:
+    """These kinds store half of the matrix, or bits: refuse values that they would lose."""
+    import numpy as np
+
+    if kind == "symmetric" and not np.array_equal(array, array.T):
+        raise ValueError("the matrix is not symmetric: half of it would be lost; use kind=\"dense\"")
+    if kind == "antisymmetric" and not np.array_equal(array, -array.T):
+        raise ValueError("the matrix is not antisymmetric: half of it would be lost; use kind=\"dense\"")
+    if kind == "causal" and not np.array_equal(array, array.astype(bool)):
+        raise ValueError("a causal matrix has only zeros and ones; use kind=\"triangular\"")
+
+
 def write(path: Path, values: Any, *, kind: str = "auto", metadata: "Optional[Mapping[str, Any]]" = None,
-          overwrite: bool = False) -> None:
-    """Writes an array or a scipy.sparse matrix as a new file.
+          dense: bool = False, overwrite: bool = False) -> None:
+    """Writes an array as a new file. dense : also store a scipy.sparse matrix, with all its zeros.
 
     kind : "auto" (dense or vector, by shape), "dense", "triangular" (zeros below or on the diagonal are not stored),
     "symmetric", "antisymmetric" or "causal" (bits).
@@ -302,6 +314,9 @@ def write(path: Path, values: Any, *, kind: str = "auto", metadata: "Optional[Ma
     import numpy as np
 
     if hasattr(values, "toarray"):
+        if not dense:
+            size = values.shape[0] * values.shape[1] * values.dtype.itemsize
+            raise ValueError(f"the format has no sparse form: pass dense=True to store the zeros too, {size} bytes in all")
         values = values.toarray()
     array = np.asarray(values)
     if kind == "auto":
@@ -312,6 +327,7 @@ def write(path: Path, values: Any, *, kind: str = "auto", metadata: "Optional[Ma
         array = array.reshape(-1, 1)
     if array.ndim != 2:
         raise ValueError(f"an array of {array.ndim} dimensions is not a matrix")
+    _expect_kind(array, kind)
     name = "bit" if array.dtype == bool or kind == "causal" else _arrays.name_of(array.dtype)
     data = np.ascontiguousarray(array.astype(bool) if name == "bit" else array)
     changes = [_change(key, value) for key, value in (metadata or {}).items()]

@@ -39,7 +39,8 @@ _SIZES = {"bf16": torch.int16, "f8_e4m3": torch.uint8, "f8_e5m2": torch.uint8}
 
 
 def from_numpy(array: Any, dtype: Optional[str] = None) -> torch.Tensor:
-    """A tensor over the memory of an array, without a copy. dtype : the element type, where NumPy does not know it
+    """A tensor over the memory of an array, without a copy; unsigned integers that this torch lacks are copied into the
+    next larger signed type. dtype : the element type, where NumPy does not know it
     ("bf16")."""
     name = dtype or _arrays.name_of(array.dtype)
     with warnings.catch_warnings():
@@ -48,6 +49,8 @@ def from_numpy(array: Any, dtype: Optional[str] = None) -> torch.Tensor:
             flat = array.view("i2" if name == "bf16" else "u1")
             return torch.from_numpy(flat).view(_BY_NAME[name])
         if name in ("u16", "u32", "u64") and name not in _BY_NAME:
+            if name == "u64" and array.size and int(array.max()) >= 1 << 63:
+                raise ValueError("this torch has no uint64, and a value is too large for int64; use NumPy for it")
             return torch.from_numpy(array.astype({"u16": "i4", "u32": "i8", "u64": "i8"}[name]))
         return torch.from_numpy(array)
 

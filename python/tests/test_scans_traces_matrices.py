@@ -95,12 +95,21 @@ def test_metadata_is_changed_in_commits_and_reverted(matrix):
 
 def test_sparse_matrices_and_statistics(folder):
     sparse = scipy.sparse.random(40, 30, 0.1, random_state=1, format="csr")
-    coffer.pycauset.write("s.pycauset", sparse)
+    with pytest.raises(ValueError, match="dense=True"):
+        coffer.pycauset.write("s.pycauset", sparse)
+    coffer.pycauset.write("s.pycauset", sparse, dense=True)
     with coffer.open("s.pycauset") as matrix:
         assert (matrix.to_scipy() != sparse).nnz == 0
         stats = matrix.stats()
         assert stats["nonzero"] == sparse.nnz and stats["max"] == sparse.max()
         assert matrix.heatmap(4, 5).shape == (4, 5)
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "antisymmetric", "causal"])
+def test_a_kind_that_would_lose_values_is_refused(folder, kind):
+    with pytest.raises(ValueError, match="lost|zeros and ones"):
+        coffer.pycauset.write("m.pycauset", np.arange(9.0).reshape(3, 3), kind=kind)
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("dtype", ["i4", "f4", "f8", "c8", "c16", "i8", "u2"])

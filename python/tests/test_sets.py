@@ -81,6 +81,20 @@ def test_append_set_delete_and_concat(dataset):
     assert not coffer.check("both.mldf", full=True).errors
 
 
+def test_damage_is_not_handed_out(dataset):
+    with coffer.open(dataset) as data:
+        place = data._entry(3, "text")["offset"]
+    with open(dataset, "r+b") as file:
+        file.seek(place)
+        file.write(b"X")
+    with coffer.open(dataset) as data:
+        assert data[2, "text"] == "caption 2"
+        with pytest.raises(coffer.ChecksumError):
+            data[3, "text"]
+    with coffer.open(dataset, verify=False) as data:
+        assert data[3, "text"] == "Xaption 3"
+
+
 def test_the_order_is_a_permutation_for_any_number_of_ranks(dataset):
     with coffer.open(dataset) as data:
         whole = data.order(seed=5, epoch=2)
