@@ -83,6 +83,19 @@ typedef struct core_source {
 
 /* Fails with TypeError unless it is a Source. Borrowed. */
 core_source *core_as_source(core_state *state, PyObject *object);
+/* A handle of the library over a source: the types that need nothing else. */
+typedef struct core_handle {
+    PyObject_HEAD void *handle;
+    PyObject *source; /* kept alive */
+    bool closed;      /* views may still use the handle: it is freed with the last of them */
+} core_handle;
+
+void *core_handle_open(PyObject *object); /* NULL with an exception when it is closed */
+PyObject *core_handle_fail(PyObject *object, const coffer_error *err);
+PyObject *core_handle_close(PyObject *object, PyObject *unused);
+PyObject *core_handle_closed(PyObject *object, void *unused);
+void core_handle_dealloc(PyObject *object); /* after the handle itself was freed */
+
 /* The set of an open Mldf; NULL with an exception for anything else. */
 coffer_mldf *core_mldf_of(core_state *state, PyObject *object);
 /* Read-only bytes that keep `owner` alive. */

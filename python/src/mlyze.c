@@ -3,63 +3,40 @@
 
 #include <string.h>
 
-typedef struct trace_object {
-    PyObject_HEAD coffer_mlyze *trace;
-    PyObject *source;
-    bool closed;
-} trace_object;
-
-static PyObject *fail(PyObject *object, const coffer_error *err)
-{
-    return core_raise(core_state_of(object), err, ((core_source *)((trace_object *)object)->source)->path);
-}
-
 static int trace_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    trace_object *self = (trace_object *)object;
+    core_handle *self = (core_handle *)object;
     core_state *state = core_state_of(object);
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
     PyObject *input;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "O", &input) || self->trace)
+    if (!PyArg_ParseTuple(args, "O", &input) || self->handle)
         return -1;
     core_source *source = core_as_source(state, input);
     if (!source)
         return -1;
+    coffer_mlyze *trace = NULL;
     self->source = Py_NewRef(input);
     Py_BEGIN_ALLOW_THREADS
-    status = coffer_mlyze_open(&self->trace, source->source, NULL, &err);
+    status = coffer_mlyze_open(&trace, source->source, NULL, &err);
     Py_END_ALLOW_THREADS
+    self->handle = trace;
     if (status)
-        fail(object, &err);
+        core_handle_fail(object, &err);
     return status ? -1 : 0;
 }
 
 static void trace_dealloc(PyObject *object)
 {
-    trace_object *self = (trace_object *)object;
-    if (self->trace)
-        coffer_mlyze_close(self->trace);
-    Py_XDECREF(self->source);
-    core_free_object(object);
+    core_handle *self = (core_handle *)object;
+    coffer_mlyze_close(self->handle);
+    core_handle_dealloc(object);
 }
 
 static const coffer_mlyze *open_trace(PyObject *object)
 {
-    trace_object *self = (trace_object *)object;
-    if (!self->trace || self->closed) {
-        core_raise_closed();
-        return NULL;
-    }
-    return self->trace;
-}
-
-static PyObject *trace_close(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    ((trace_object *)object)->closed = true;
-    Py_RETURN_NONE;
+    return core_handle_open(object);
 }
 
 /* ---- Events ---- */
@@ -76,7 +53,7 @@ static PyObject *trace_block_count(PyObject *object, PyObject *unused)
     Py_BEGIN_ALLOW_THREADS
     status = coffer_mlyze_block_count(&count, trace, &err);
     Py_END_ALLOW_THREADS
-    return status ? fail(object, &err) : PyLong_FromSize_t(count);
+    return status ? core_handle_fail(object, &err) : PyLong_FromSize_t(count);
 }
 
 /* block(index): (first, count, time, address, size, id, thread, type), the columns as bytes. */
@@ -94,7 +71,7 @@ static PyObject *trace_block(PyObject *object, PyObject *args)
     Py_END_ALLOW_THREADS
     PyObject *result = NULL;
     if (status) {
-        fail(object, &err);
+        core_handle_fail(object, &err);
     } else {
         Py_ssize_t wide = (Py_ssize_t)(events.count * sizeof(uint64_t));
         result = Py_BuildValue("(Kny#y#y#y#y#y#)", (unsigned long long)events.first, (Py_ssize_t)events.count,
@@ -120,7 +97,7 @@ static PyObject *trace_moment(PyObject *object, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     status = coffer_mlyze_find_moment(&event, trace, text, &err);
     Py_END_ALLOW_THREADS
-    return status ? fail(object, &err) : PyLong_FromUnsignedLongLong(event);
+    return status ? core_handle_fail(object, &err) : PyLong_FromUnsignedLongLong(event);
 }
 
 /* ---- Stacks ---- */
@@ -271,7 +248,7 @@ static PyObject *flame(PyObject *object, const coffer_mlyze *trace, const coffer
     opts.measure = (coffer_mlyze_measure)measure;
     opts.max_depth = DEEPEST;
     if (coffer_mlyze_tree_new(&tree, trace, stats, &opts, &err))
-        return fail(object, &err);
+        return core_handle_fail(object, &err);
     PyObject *result = tree_node(trace, tree, 0);
     coffer_mlyze_tree_free(tree);
     return result;
@@ -299,7 +276,7 @@ static PyObject *trace_stats(PyObject *object, PyObject *args)
     status = coffer_mlyze_stats_new(&stats, trace, &opts, &err);
     Py_END_ALLOW_THREADS
     if (status)
-        return fail(object, &err);
+        return core_handle_fail(object, &err);
     PyObject *totals = totals_dict(coffer_mlyze_stats_totals(stats));
     PyObject *rows = totals ? stack_rows(stats) : NULL;
     PyObject *tree = NULL;
@@ -338,7 +315,7 @@ static PyObject *trace_timeline(PyObject *object, PyObject *args)
     status = coffer_mlyze_timeline_new(&timeline, trace, &opts, &err);
     Py_END_ALLOW_THREADS
     if (status)
-        return fail(object, &err);
+        return core_handle_fail(object, &err);
     size_t count = coffer_mlyze_timeline_count(timeline);
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * COLUMNS * sizeof(uint64_t)));
     for (size_t i = 0; bytes && i < count; i++) {
@@ -376,7 +353,7 @@ static PyObject *trace_diff(PyObject *object, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     status = coffer_mlyze_diff(node, a, b, &opts, &err);
     Py_END_ALLOW_THREADS
-    PyObject *result = status ? fail(object, &err) : core_from_node(node);
+    PyObject *result = status ? core_handle_fail(object, &err) : core_from_node(node);
     coffer_node_free(node);
     return result;
 }
@@ -393,7 +370,7 @@ static PyObject *trace_event_count(PyObject *object, PyObject *unused)
     Py_BEGIN_ALLOW_THREADS
     status = coffer_mlyze_event_count(&count, trace, &err);
     Py_END_ALLOW_THREADS
-    return status ? fail(object, &err) : PyLong_FromUnsignedLongLong(count);
+    return status ? core_handle_fail(object, &err) : PyLong_FromUnsignedLongLong(count);
 }
 
 static PyObject *trace_start(PyObject *object, void *unused)
@@ -403,24 +380,24 @@ static PyObject *trace_start(PyObject *object, void *unused)
     return trace ? PyLong_FromUnsignedLongLong(coffer_mlyze_start_time(trace)) : NULL;
 }
 
-static PyObject *trace_closed(PyObject *object, void *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((trace_object *)object)->closed);
-}
-
 static PyMethodDef trace_methods[] = {
-    { "close", trace_close, METH_NOARGS, NULL },    { "block_count", trace_block_count, METH_NOARGS, NULL },
-    { "block", trace_block, METH_VARARGS, NULL },   { "event_count", trace_event_count, METH_NOARGS, NULL },
-    { "moment", trace_moment, METH_VARARGS, NULL }, { "stack", trace_stack, METH_VARARGS, NULL },
-    { "name", trace_name, METH_VARARGS, NULL },     { "metadata", trace_metadata, METH_NOARGS, NULL },
-    { "stats", trace_stats, METH_VARARGS, NULL },   { "timeline", trace_timeline, METH_VARARGS, NULL },
-    { "diff", trace_diff, METH_VARARGS, NULL },     { NULL, NULL, 0, NULL },
+    { "close", core_handle_close, METH_NOARGS, NULL },
+    { "block_count", trace_block_count, METH_NOARGS, NULL },
+    { "block", trace_block, METH_VARARGS, NULL },
+    { "event_count", trace_event_count, METH_NOARGS, NULL },
+    { "moment", trace_moment, METH_VARARGS, NULL },
+    { "stack", trace_stack, METH_VARARGS, NULL },
+    { "name", trace_name, METH_VARARGS, NULL },
+    { "metadata", trace_metadata, METH_NOARGS, NULL },
+    { "stats", trace_stats, METH_VARARGS, NULL },
+    { "timeline", trace_timeline, METH_VARARGS, NULL },
+    { "diff", trace_diff, METH_VARARGS, NULL },
+    { NULL, NULL, 0, NULL },
 };
 
 static PyGetSetDef trace_members[] = {
     { "start_us", trace_start, NULL, NULL, NULL },
-    { "closed", trace_closed, NULL, NULL, NULL },
+    { "closed", core_handle_closed, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 
@@ -434,7 +411,7 @@ static PyType_Slot trace_slots[] = {
 
 static PyType_Spec trace_spec = {
     .name = "coffer._core.Mlyze",
-    .basicsize = sizeof(trace_object),
+    .basicsize = sizeof(core_handle),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = trace_slots,
 };

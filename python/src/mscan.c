@@ -3,63 +3,40 @@
 
 #include <string.h>
 
-typedef struct scan_object {
-    PyObject_HEAD coffer_mscan *scan;
-    PyObject *source;
-    bool closed;
-} scan_object;
-
-static PyObject *fail(PyObject *object, const coffer_error *err)
-{
-    return core_raise(core_state_of(object), err, ((core_source *)((scan_object *)object)->source)->path);
-}
-
 static int scan_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    scan_object *self = (scan_object *)object;
+    core_handle *self = (core_handle *)object;
     core_state *state = core_state_of(object);
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
     PyObject *input;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "O", &input) || self->scan)
+    if (!PyArg_ParseTuple(args, "O", &input) || self->handle)
         return -1;
     core_source *source = core_as_source(state, input);
     if (!source)
         return -1;
+    coffer_mscan *scan = NULL;
     self->source = Py_NewRef(input);
     Py_BEGIN_ALLOW_THREADS
-    status = coffer_mscan_open(&self->scan, source->source, NULL, &err);
+    status = coffer_mscan_open(&scan, source->source, NULL, &err);
     Py_END_ALLOW_THREADS
+    self->handle = scan;
     if (status)
-        fail(object, &err);
+        core_handle_fail(object, &err);
     return status ? -1 : 0;
 }
 
 static void scan_dealloc(PyObject *object)
 {
-    scan_object *self = (scan_object *)object;
-    if (self->scan)
-        coffer_mscan_close(self->scan);
-    Py_XDECREF(self->source);
-    core_free_object(object);
+    core_handle *self = (core_handle *)object;
+    coffer_mscan_close(self->handle);
+    core_handle_dealloc(object);
 }
 
 static const coffer_mscan *open_scan(PyObject *object)
 {
-    scan_object *self = (scan_object *)object;
-    if (!self->scan || self->closed) {
-        core_raise_closed();
-        return NULL;
-    }
-    return self->scan;
-}
-
-static PyObject *scan_close(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    ((scan_object *)object)->closed = true;
-    Py_RETURN_NONE;
+    return core_handle_open(object);
 }
 
 /* records(first, count): the packed records, 12 bytes each: a View where the file is mapped, else a block. */
@@ -89,7 +66,7 @@ static PyObject *scan_records(PyObject *object, PyObject *args)
     Py_END_ALLOW_THREADS
     _Static_assert(sizeof *records == RECORD_BYTES, "records are packed");
     PyObject *result =
-        status ? fail(object, &err)
+        status ? core_handle_fail(object, &err)
                : PyBytes_FromStringAndSize((const char *)records, (Py_ssize_t)(count * RECORD_BYTES));
     PyMem_Free(records);
     return result;
@@ -218,7 +195,7 @@ static PyObject *scan_stats(PyObject *object, PyObject *args)
     status = coffer_mscan_stats_new(&stats, scan, &opts, &err);
     Py_END_ALLOW_THREADS
     if (status)
-        return fail(object, &err);
+        return core_handle_fail(object, &err);
     size_t rows = coffer_mscan_stats_count(stats);
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * STATS_COLUMNS * sizeof(double)));
     double *columns = bytes ? PyMem_Malloc(rows * STATS_COLUMNS * sizeof(double) + 1) : NULL;
@@ -261,7 +238,7 @@ static PyObject *scan_scores(PyObject *object, PyObject *args)
     status = coffer_mscan_scores_new(&scores, scan, &opts, &err);
     Py_END_ALLOW_THREADS
     if (status)
-        return fail(object, &err);
+        return core_handle_fail(object, &err);
     size_t rows = coffer_mscan_scores_count(scores);
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * COLUMNS * sizeof(double)));
     for (size_t i = 0; bytes && i < rows; i++) {
@@ -304,7 +281,7 @@ static PyObject *scan_grid(PyObject *object, PyObject *args)
     status = coffer_mscan_grid_new(&grid, scan, &opts, &err);
     Py_END_ALLOW_THREADS
     if (status)
-        return fail(object, &err);
+        return core_handle_fail(object, &err);
     PyObject *result =
         Py_BuildValue("(IIKKKKy#)", grid->height, grid->width, (unsigned long long)grid->token_begin,
                       (unsigned long long)grid->token_end, (unsigned long long)grid->row_begin,
@@ -331,12 +308,6 @@ static PyObject *scan_tokens(PyObject *object, void *unused)
     return scan ? PyLong_FromUnsignedLongLong(coffer_mscan_total_tokens(scan)) : NULL;
 }
 
-static PyObject *scan_closed(PyObject *object, void *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((scan_object *)object)->closed);
-}
-
 static Py_ssize_t scan_length(PyObject *object)
 {
     const coffer_mscan *scan = open_scan(object);
@@ -344,7 +315,7 @@ static Py_ssize_t scan_length(PyObject *object)
 }
 
 static PyMethodDef scan_methods[] = {
-    { "close", scan_close, METH_NOARGS, NULL },
+    { "close", core_handle_close, METH_NOARGS, NULL },
     { "records", scan_records, METH_VARARGS, NULL },
     { "scale", scan_scale, METH_VARARGS, NULL },
     { "scope", scan_scope, METH_VARARGS, NULL },
@@ -360,7 +331,7 @@ static PyMethodDef scan_methods[] = {
 static PyGetSetDef scan_members[] = {
     { "model_name", scan_model_name, NULL, NULL, NULL },
     { "tokens", scan_tokens, NULL, NULL, NULL },
-    { "closed", scan_closed, NULL, NULL, NULL },
+    { "closed", core_handle_closed, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 
@@ -371,7 +342,7 @@ static PyType_Slot scan_slots[] = {
 
 static PyType_Spec scan_spec = {
     .name = "coffer._core.Mscan",
-    .basicsize = sizeof(scan_object),
+    .basicsize = sizeof(core_handle),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = scan_slots,
 };

@@ -4,26 +4,10 @@
 
 #include <string.h>
 
-typedef struct matrix_object {
-    PyObject_HEAD coffer_pycauset *matrix;
-    PyObject *source;
-    bool closed;
-} matrix_object;
-
-static PyObject *path_of(PyObject *object)
-{
-    return ((core_source *)((matrix_object *)object)->source)->path;
-}
-
-static PyObject *fail(PyObject *object, const coffer_error *err)
-{
-    return core_raise(core_state_of(object), err, path_of(object));
-}
-
 /* Pycauset(source, generation) */
 static int matrix_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    matrix_object *self = (matrix_object *)object;
+    core_handle *self = (core_handle *)object;
     core_state *state = core_state_of(object);
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
@@ -31,45 +15,33 @@ static int matrix_init(PyObject *object, PyObject *args, PyObject *kwargs)
     PyObject *input;
     unsigned long long generation;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "OK", &input, &generation) || self->matrix)
+    if (!PyArg_ParseTuple(args, "OK", &input, &generation) || self->handle)
         return -1;
     core_source *source = core_as_source(state, input);
     if (!source)
         return -1;
+    coffer_pycauset *matrix = NULL;
     self->source = Py_NewRef(input);
     opts.generation = generation;
     Py_BEGIN_ALLOW_THREADS
-    status = coffer_pycauset_open(&self->matrix, source->source, &opts, &err);
+    status = coffer_pycauset_open(&matrix, source->source, &opts, &err);
     Py_END_ALLOW_THREADS
+    self->handle = matrix;
     if (status)
-        fail(object, &err);
+        core_handle_fail(object, &err);
     return status ? -1 : 0;
 }
 
 static void matrix_dealloc(PyObject *object)
 {
-    matrix_object *self = (matrix_object *)object;
-    if (self->matrix)
-        coffer_pycauset_close(self->matrix);
-    Py_XDECREF(self->source);
-    core_free_object(object);
+    core_handle *self = (core_handle *)object;
+    coffer_pycauset_close(self->handle);
+    core_handle_dealloc(object);
 }
 
 static const coffer_pycauset *open_matrix(PyObject *object)
 {
-    matrix_object *self = (matrix_object *)object;
-    if (!self->matrix || self->closed) {
-        core_raise_closed();
-        return NULL;
-    }
-    return self->matrix;
-}
-
-static PyObject *matrix_close(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    ((matrix_object *)object)->closed = true;
-    Py_RETURN_NONE;
+    return core_handle_open(object);
 }
 
 /* {"rows", "cols", "type", "dtype", "value_dtype", ...} */
@@ -144,7 +116,7 @@ static PyObject *matrix_read(PyObject *object, PyObject *args)
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&out);
     if (status)
-        return fail(object, &err);
+        return core_handle_fail(object, &err);
     Py_RETURN_NONE;
 }
 
@@ -214,12 +186,12 @@ static PyObject *matrix_history(PyObject *object, PyObject *unused)
     (void)unused;
     if (!matrix)
         return NULL;
-    coffer_source *src = ((core_source *)((matrix_object *)object)->source)->source;
+    coffer_source *src = ((core_source *)((core_handle *)object)->source)->source;
     Py_BEGIN_ALLOW_THREADS
     status = coffer_pycauset_history_open(&history, src, NULL, &err);
     Py_END_ALLOW_THREADS
     if (status)
-        return fail(object, &err);
+        return core_handle_fail(object, &err);
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < coffer_pycauset_history_count(history); i++) {
         const coffer_pycauset_generation *row = coffer_pycauset_history_at(history, i);
@@ -252,7 +224,7 @@ static PyObject *matrix_stats(PyObject *object, PyObject *args)
     status = coffer_pycauset_stats_new(&stats, matrix, &opts, &err);
     Py_END_ALLOW_THREADS
     if (status)
-        return fail(object, &err);
+        return core_handle_fail(object, &err);
     const coffer_pycauset_summary *total = coffer_pycauset_stats_total(stats);
     PyObject *result = Py_BuildValue(
         "{s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:d}", "elements", (unsigned long long)total->elements,
@@ -280,18 +252,12 @@ static PyObject *matrix_downsample(PyObject *object, PyObject *args)
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&out);
     if (status)
-        return fail(object, &err);
+        return core_handle_fail(object, &err);
     Py_RETURN_NONE;
 }
 
-static PyObject *matrix_closed(PyObject *object, void *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((matrix_object *)object)->closed);
-}
-
 static PyMethodDef matrix_methods[] = {
-    { "close", matrix_close, METH_NOARGS, NULL },
+    { "close", core_handle_close, METH_NOARGS, NULL },
     { "info", matrix_info, METH_NOARGS, NULL },
     { "view", matrix_view, METH_NOARGS, NULL },
     { "read", matrix_read, METH_VARARGS, NULL },
@@ -303,7 +269,7 @@ static PyMethodDef matrix_methods[] = {
 };
 
 static PyGetSetDef matrix_members[] = {
-    { "closed", matrix_closed, NULL, NULL, NULL },
+    { "closed", core_handle_closed, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 
@@ -317,7 +283,7 @@ static PyType_Slot matrix_slots[] = {
 
 static PyType_Spec matrix_spec = {
     .name = "coffer._core.Pycauset",
-    .basicsize = sizeof(matrix_object),
+    .basicsize = sizeof(core_handle),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = matrix_slots,
 };

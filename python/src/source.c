@@ -239,6 +239,42 @@ static PyType_Spec source_spec = {
     .slots = source_slots,
 };
 
+/* ---- Handles over a source ---- */
+
+void *core_handle_open(PyObject *object)
+{
+    core_handle *self = (core_handle *)object;
+    if (self->handle && !self->closed)
+        return self->handle;
+    core_raise_closed();
+    return NULL;
+}
+
+PyObject *core_handle_fail(PyObject *object, const coffer_error *err)
+{
+    core_source *source = (core_source *)((core_handle *)object)->source;
+    return core_raise(core_state_of(object), err, source->path);
+}
+
+PyObject *core_handle_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    ((core_handle *)object)->closed = true;
+    Py_RETURN_NONE;
+}
+
+PyObject *core_handle_closed(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((core_handle *)object)->closed);
+}
+
+void core_handle_dealloc(PyObject *object)
+{
+    Py_XDECREF(((core_handle *)object)->source);
+    core_free_object(object);
+}
+
 /* ---- View ---- */
 
 typedef struct core_view_object {
