@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 import coffer
 
-quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 numbers = st.sampled_from(["i1", "u2", "i4", "f2", "f4", "f8"])
 names = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=20)
 
