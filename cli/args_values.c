@@ -1,7 +1,7 @@
 /* The values of options, for verbs. */
 #include "args.h"
 
-#include "base/quantity.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>

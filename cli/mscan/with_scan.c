@@ -1,4 +1,4 @@
-#include "base/glob.h"
+#include "base/text.h"
 #include "mscan_verbs.h"
 
 int mscan_with_scan(const cli_args *args, coffer_source *src,

@@ -1,7 +1,7 @@
 /* ls: the entries of a file. */
 #include "verbs.h"
 
-#include "base/natural.h"
+#include "base/text.h"
 
 #include "input_file.h"
 #include "term.h"

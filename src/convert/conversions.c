@@ -1,7 +1,6 @@
 /* The table of conversions. A new one is a row here and a function in a file of its own. */
 #include "base/buffer.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/options.h"
 #include "base/report.h"
 #include "convert/convert.h"

@@ -3,10 +3,10 @@
 
 #include "base/buffer.h"
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
+#include "base/text.h"
 #include "outside/archives/unpack.h"
 #include "outside/profiles/heaptrack.h"
 #include "outside/profiles/massif.h"

@@ -1,6 +1,5 @@
 /* Pictures of all kinds to pixels and back, by the modules of their codecs. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "media/image_wire.h"

@@ -2,8 +2,8 @@
  * and processor time are limited, and system calls that could reach anything else are refused. */
 #include "base/cursor.h"
 #include "base/fail.h"
+#include "base/helper.h"
 #include "base/memory.h"
-#include "base/sandbox.h"
 #include "media/image_wire.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The method of the format's first program, to the bit: float32, scales cut to f16, halves rounded away from
  * zero. */
-#include "base/elements_half.h"
+#include "base/dtype.h"
 #include "quant/quant_encode.h"
 
 #include <math.h>

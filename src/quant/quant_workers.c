@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/pool.h"
+#include "base/work.h"
 #include "quant/quant_api.h"
 #include "quant/quant_product.h"
 

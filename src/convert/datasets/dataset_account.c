@@ -1,12 +1,12 @@
 /* The account of a pack: what was packed, what was left out and why, what was changed. Samples that were left
  * out are also noted in OUT.partial-skipped, so that a resumed pack reports those of the first run. */
 #include "convert/datasets/dataset_account.h"
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/json_write.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "io/file.h"
 #include "io/os.h"
 #include "outside/text/jsonl.h"

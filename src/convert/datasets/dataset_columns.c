@@ -1,6 +1,6 @@
 #include "convert/datasets/dataset_columns.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/utf8.h"

@@ -1,7 +1,7 @@
 /* A CSV table with a header row: one sample per row. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
 #include "convert/datasets/dataset_manifest.h"
 #include "io/source_private.h"

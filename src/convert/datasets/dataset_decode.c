@@ -1,6 +1,5 @@
 /* Decodes every picture and sound of a set, to find those that cannot be. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"

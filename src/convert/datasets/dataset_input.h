@@ -3,9 +3,8 @@
 #ifndef COFFER_CONVERT_DATASET_INPUT_H
 #define COFFER_CONVERT_DATASET_INPUT_H
 
-#include "base/arena.h"
 #include "base/buffer.h"
-#include "base/hash.h"
+#include "base/table.h"
 #include "coffer/dataset.h"
 #include "coffer/media.h"
 #include "outside/archives/folder_walk.h"

@@ -1,7 +1,7 @@
 /* JSON lines: one sample a line, one field a key. */
 #include "base/fail.h"
 #include "base/json_write.h"
-#include "base/limits.h"
+#include "base/options.h"
 #include "convert/datasets/dataset_manifest.h"
 #include "convert/datasets/mldf_json.h"
 #include "outside/text/jsonl.h"

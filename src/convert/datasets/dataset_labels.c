@@ -1,6 +1,6 @@
 /* An input whose texts in one column get numbers: the values, sorted, are counted from 0, and a field "label"
  * has the number of each sample. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/datasets/dataset_input.h"

@@ -1,6 +1,6 @@
 /* The files of a sample: an interrupted pack is not resumed over files that have changed since. */
 #include "base/fail.h"
-#include "base/hash.h"
+#include "base/table.h"
 #include "convert/datasets/dataset_input.h"
 #include "io/os.h"
 

@@ -1,5 +1,5 @@
 /* Shared by all inputs of samples: schema, values, digests. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/utf8.h"

@@ -2,8 +2,8 @@
  * rest of the name is the field. */
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
 #include "convert/datasets/dataset_columns.h"
 #include "convert/datasets/mldf_tar.h"

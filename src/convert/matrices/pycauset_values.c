@@ -2,7 +2,7 @@
 
 #include "base/elements.h"
 #include "base/fail.h"
-#include "base/quantity.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "outside/text/number.h"
 

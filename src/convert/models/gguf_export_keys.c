@@ -1,7 +1,7 @@
 /* From ModelInfo and sections to GGUF metadata. */
 #include "convert/models/gguf_model_info.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/json_write.h"

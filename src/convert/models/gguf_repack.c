@@ -2,8 +2,8 @@
 #include "convert/models/gguf_repack.h"
 
 #include "base/bytes.h"
+#include "base/dtype.h"
 #include "base/elements.h"
-#include "base/elements_half.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/models/gguf_repack_blocks.h"

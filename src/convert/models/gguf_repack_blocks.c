@@ -1,8 +1,8 @@
 #include "convert/models/gguf_repack_blocks.h"
 
 #include "base/bytes.h"
+#include "base/dtype.h"
 #include "base/elements.h"
-#include "base/elements_half.h"
 #include "outside/models/gguf_blocks.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "convert/models/mcf_info.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 

@@ -1,9 +1,8 @@
 /* Folders and files into one MCF model. */
 #include "convert/models/mcf_pack.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "convert/models/gguf_model_info.h"

@@ -1,5 +1,5 @@
 /* The inputs of a pack: the tensors of a folder or file, and the files next to them that become sections. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/models/mcf_pack.h"

@@ -1,6 +1,6 @@
 #include "convert/quantize/importance.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"

@@ -1,7 +1,7 @@
 /* Chooses the type of each tensor by the caller's rules and the requirements of the types. */
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/glob.h"
+#include "base/text.h"
 #include "convert/quantize/quantize.h"
 
 #include <inttypes.h>

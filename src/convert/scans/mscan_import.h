@@ -4,7 +4,7 @@
 #define COFFER_CONVERT_MSCAN_IMPORT_H
 
 #include "base/buffer.h"
-#include "base/id_names.h"
+#include "base/table.h"
 #include "convert/convert.h"
 #include "convert/scans/mscan_input.h"
 

@@ -1,7 +1,6 @@
 #include "convert/scans/mscan_import.h"
 
 #include "base/fail.h"
-#include "base/text.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* Notes about tensors whose type changes: how many, from which type to which, and the bytes before and after.
  */
-#include "base/quantity.h"
 #include "base/report.h"
+#include "base/text.h"
 #include "convert/tensors/tensor_selection.h"
 
 #include <inttypes.h>

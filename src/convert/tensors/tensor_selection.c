@@ -1,11 +1,11 @@
 #include "convert/tensors/tensor_selection.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/elements.h"
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "convert/convert.h"
 
 #include <inttypes.h>

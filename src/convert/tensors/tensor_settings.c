@@ -2,7 +2,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/quantity.h"
+#include "base/text.h"
 #include "io/source_private.h"
 
 #include <string.h>

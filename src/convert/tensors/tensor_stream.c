@@ -2,8 +2,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/work.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* Strings, instructions and traces of a heaptrack file, and the stacks that they make. */
 #include "convert/traces/heaptrack_stacks.h"
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* Collapsed stacks: "main;work;grab 4096", outermost frame first, one stack per line. */
-#include "base/array.h"
-#include "base/limits.h"
+#include "base/buffer.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "convert/outside_profiles.h"
 #include "convert/traces/mlyze_export.h"
 #include "convert/traces/mlyze_import.h"

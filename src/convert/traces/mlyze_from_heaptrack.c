@@ -1,5 +1,5 @@
 /* Converts heaptrack's recordings event by event. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -1,6 +1,5 @@
 /* Opens files of other profilers as traces: they are converted into a temporary file. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "convert/kinds.h"

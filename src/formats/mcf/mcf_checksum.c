@@ -1,7 +1,6 @@
 /* The Checksums section: a CRC-32 for each MiB of each part of the file. */
 #include "formats/mcf/mcf_private.h"
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/crc32.h"

@@ -1,7 +1,6 @@
 /* The Damage section: bytes that were known to be damaged when the file was written. */
 #include "formats/mcf/mcf_private.h"
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/crc32.h"

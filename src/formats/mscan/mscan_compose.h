@@ -3,7 +3,7 @@
 #define COFFER_FORMATS_MSCAN_COMPOSE_H
 
 #include "base/buffer.h"
-#include "base/id_names.h"
+#include "base/table.h"
 #include "formats/mscan/mscan_sums.h"
 
 typedef struct coffer__mscan_new_sequence {

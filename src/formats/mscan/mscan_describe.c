@@ -1,6 +1,6 @@
 #include "formats/mscan/mscan_private.h"
 
-#include "base/limits.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "formats/mscan/mscan_damage.h"
 #include "formats/mscan/mscan_sums.h"

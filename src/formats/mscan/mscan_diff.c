@@ -2,7 +2,6 @@
 #include "formats/mscan/mscan_diff.h"
 
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/real.h"

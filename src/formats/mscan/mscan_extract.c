@@ -1,10 +1,9 @@
 /* New scans from sequences of existing ones: extract, concatenate, delete. */
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/glob.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "formats/mscan/mscan_survey.h"
 #include "formats/mscan/mscan_writer.h"
 

@@ -1,7 +1,6 @@
 #include "formats/mscan/mscan_grid.h"
 
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "formats/mscan/mscan_pass.h"

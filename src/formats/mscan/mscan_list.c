@@ -1,9 +1,9 @@
 #include "formats/mscan/mscan_private.h"
 
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "base/text.h"
 
 #include <string.h>
 

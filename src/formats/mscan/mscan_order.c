@@ -1,7 +1,7 @@
 /* Whether the records are sorted by token, and finding tokens in sorted ones. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/pool.h"
+#include "base/work.h"
 #include "formats/mscan/mscan_private.h"
 
 #define ORDER_CHUNK 262144 /* records a task looks at: 3 MiB */

@@ -1,8 +1,8 @@
 #include "formats/mscan/mscan_pass.h"
 
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/work.h"
 
 #include <string.h>

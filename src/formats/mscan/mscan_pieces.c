@@ -1,6 +1,6 @@
 #include "formats/mscan/mscan_damage.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"

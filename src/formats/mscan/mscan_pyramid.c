@@ -1,8 +1,8 @@
 #include "formats/mscan/mscan_pyramid.h"
 
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "formats/mscan/mscan_pass.h"
 
 #include <string.h>

@@ -1,10 +1,9 @@
 #include "formats/mscan/mscan_stats.h"
 
+#include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/wide.h"
 #include "formats/mscan/mscan_keys.h"
 #include "formats/mscan/mscan_pass.h"
 #include "formats/mscan/mscan_tally.h"

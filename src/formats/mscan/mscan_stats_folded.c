@@ -1,7 +1,7 @@
 /* Statistics by layer, which are sums of those by parameter, and by parameter and block. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "formats/mscan/mscan_pass.h"
 #include "formats/mscan/mscan_stats.h"
 #include "formats/mscan/mscan_tally.h"

@@ -3,7 +3,7 @@
 #ifndef COFFER_FORMATS_MSCAN_WRITER_H
 #define COFFER_FORMATS_MSCAN_WRITER_H
 
-#include "base/sticky.h"
+#include "base/fail.h"
 #include "formats/mscan/mscan_compose.h"
 #include "formats/mscan/mscan_private.h"
 #include "io/journal.h"

@@ -1,6 +1,6 @@
 #include "formats/pycauset/pycauset_blocks.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/source_private.h"

@@ -5,8 +5,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "io/file.h"
 #include "io/journal.h"

@@ -2,7 +2,7 @@
 #ifndef COFFER_FORMATS_PYCAUSET_EDITOR_H
 #define COFFER_FORMATS_PYCAUSET_EDITOR_H
 
-#include "base/sticky.h"
+#include "base/fail.h"
 #include "formats/pycauset/pycauset_private.h"
 
 struct coffer_pycauset_editor {

@@ -1,9 +1,8 @@
 /* The states of the metadata that are still in a file. */
 #include "formats/pycauset/pycauset_scan.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 

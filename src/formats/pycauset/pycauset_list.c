@@ -3,8 +3,8 @@
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/report.h"
+#include "base/text.h"
 
 static const char *const kind_names[] = {
     "", "bool", "i64", "u64", "f64", "string", "bytes", "array", "map"

@@ -2,7 +2,6 @@
 #ifndef COFFER_FORMATS_PYCAUSET_PRIVATE_H
 #define COFFER_FORMATS_PYCAUSET_PRIVATE_H
 
-#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/json.h"
 #include "coffer/format.h"

@@ -2,7 +2,6 @@
 #include "formats/pycauset/pycauset_private.h"
 
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 

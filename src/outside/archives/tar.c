@@ -1,8 +1,8 @@
 #include "outside/archives/tar.h"
 
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* Reads the header of a .npy file. */
 #include "outside/arrays/npy.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"

@@ -3,8 +3,8 @@
 #include "outside/models/gguf_blocks.h"
 
 #include "base/bytes.h"
+#include "base/dtype.h"
 #include "base/elements.h"
-#include "base/elements_half.h"
 
 #define BLOCK 32  /* elements of the small block types */
 #define SUPER 256 /* elements of the K types */

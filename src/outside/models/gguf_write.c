@@ -1,6 +1,6 @@
 /* The pieces of a GGUF header. */
 #include "base/bytes.h"
-#include "base/elements_half.h"
+#include "base/dtype.h"
 #include "outside/models/gguf.h"
 
 static void put_u32(coffer__buffer *out, uint32_t value)

@@ -1,7 +1,6 @@
 #include "outside/profiles/packed_lines.h"
 
 #include "base/fail.h"
-#include "base/text.h"
 #include "base/work.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 #include "outside/profiles/triples.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/memory.h"
 
 static bool equal(const coffer__triple *a, const coffer__triple *b)

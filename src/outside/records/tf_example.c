@@ -1,9 +1,9 @@
 /* tf.train.Example messages, read and written by hand: four levels of protocol buffers, none deeper. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
+#include "base/cursor.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/varint.h"
 #include "outside/records/tfrecord.h"
 
 #include <string.h>

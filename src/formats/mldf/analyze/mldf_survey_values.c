@@ -5,8 +5,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/memory.h"
+#include "base/table.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* The scalars of a field, row by row, without a payload being touched. */
 #include "base/bytes.h"
-#include "base/pool.h"
+#include "base/work.h"
 #include "formats/mldf/mldf_private.h"
 
 #include "base/checked.h"

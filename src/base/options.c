@@ -1,5 +1,3 @@
-#include "base/limits.h"
-
 #include "base/options.h"
 
 static coffer_limits defaults = COFFER_LIMITS_INIT;

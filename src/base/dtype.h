@@ -1,10 +1,18 @@
-/* Bits of the small floating-point types, for the kernels. A signalling NaN becomes a quiet one everywhere,
- * as the processor's own conversions have it. */
-#ifndef COFFER_BASE_ELEMENTS_HALF_H
-#define COFFER_BASE_ELEMENTS_HALF_H
+/* Types of elements: their numbers in files, and the bits of the small floating-point types. */
+#ifndef COFFER_BASE_DTYPE_H
+#define COFFER_BASE_DTYPE_H
+
+#include "coffer/dtype.h"
 
 #include <stdint.h>
 #include <string.h>
+
+/* The numbers that model containers and training sets write for a type of element. */
+uint8_t coffer__dtype_code(coffer_dtype dtype);    /* 0 when the type does not have one */
+coffer_dtype coffer__dtype_of_code(uint32_t code); /* COFFER_DTYPE_NONE when no type has it */
+
+/* Bits, for the kernels. A signalling NaN becomes a quiet one everywhere, as the processor's own conversions
+ * have it. */
 
 static inline uint32_t coffer__float_bits(float value)
 {
