@@ -10,7 +10,6 @@
 #include "base/report.h"
 #include "io/file.h"
 #include "io/journal.h"
-#include "io/lock.h"
 #include "io/sink.h"
 #include "io/source_private.h"
 

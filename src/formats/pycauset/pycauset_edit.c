@@ -12,7 +12,6 @@
 #include "base/utf8.h"
 #include "io/file.h"
 #include "io/journal.h"
-#include "io/lock.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>
