@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "base/helper.h"
 #include "base/memory.h"
-#include "media/image_wire.h"
+#include "media/image.h"
 
 #include <fcntl.h>
 #include <stdio.h>
