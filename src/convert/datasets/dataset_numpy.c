@@ -4,7 +4,7 @@
 #include "base/options.h"
 #include "convert/datasets/dataset_columns.h"
 #include "io/source_private.h"
-#include "outside/arrays/npz.h"
+#include "outside/arrays/npy.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "convert/datasets/mldf_tar.h"
 #include "outside/archives/tar.h"
 #include "outside/arrays/npy.h"
-#include "outside/text/decimal.h"
+#include "outside/text/number.h"
 
 #include <inttypes.h>
 #include <stdio.h>

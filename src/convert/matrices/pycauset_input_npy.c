@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "convert/matrices/pycauset_input.h"
 #include "convert/matrices/pycauset_values.h"
-#include "outside/arrays/npz.h"
+#include "outside/arrays/npy.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/elements.h"
 #include "base/real.h"
 #include "convert/matrices/pycauset_export.h"
-#include "outside/text/decimal.h"
+#include "outside/text/number.h"
 
 static float load_f32(const uint8_t *at)
 {

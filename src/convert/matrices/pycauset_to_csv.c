@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "convert/matrices/pycauset_export.h"
 #include "convert/matrices/pycauset_values.h"
-#include "outside/text/decimal.h"
+#include "outside/text/number.h"
 
 #include <string.h>
 

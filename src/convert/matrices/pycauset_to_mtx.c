@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "convert/matrices/pycauset_export.h"
 #include "outside/arrays/mtx.h"
-#include "outside/text/decimal.h"
+#include "outside/text/number.h"
 
 #include <inttypes.h>
 #include <string.h>

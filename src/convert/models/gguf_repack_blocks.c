@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "base/dtype.h"
 #include "base/elements.h"
-#include "outside/models/gguf_blocks.h"
+#include "outside/models/gguf.h"
 
 #include <math.h>
 #include <string.h>

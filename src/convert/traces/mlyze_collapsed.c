@@ -5,7 +5,7 @@
 #include "convert/outside_profiles.h"
 #include "convert/traces/mlyze_export.h"
 #include "convert/traces/mlyze_import.h"
-#include "outside/profiles/packed_lines.h"
+#include "outside/profiles/profile_text.h"
 #include "outside/text/number.h"
 
 #include <inttypes.h>

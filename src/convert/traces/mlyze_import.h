@@ -5,7 +5,7 @@
 #include "base/json_write.h"
 #include "coffer/mlyze.h"
 #include "convert/convert.h"
-#include "outside/profiles/packed_lines.h"
+#include "outside/profiles/profile_text.h"
 
 typedef struct coffer__mlyze_import {
     const coffer__convert_job *job;

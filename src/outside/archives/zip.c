@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/utf8.h"
-#include "outside/archives/zip_private.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Decoders of the block types, and their table. A block first becomes small integers, then numbers: loops of
  * a fixed length over each, which compilers turn into vectors. */
-#include "outside/models/gguf_blocks.h"
+#include "outside/models/gguf.h"
 
 #include "base/bytes.h"
 #include "base/dtype.h"
