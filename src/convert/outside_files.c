@@ -7,7 +7,6 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "base/text.h"
-#include "convert/outside_profiles.h"
 #include "outside/arrays/hdf5.h"
 #include "outside/arrays/mtx.h"
 

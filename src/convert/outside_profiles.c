@@ -1,5 +1,5 @@
 /* Profiles of other programs, read for their structure and their counts. */
-#include "convert/outside_profiles.h"
+#include "convert/outside_files.h"
 
 #include "base/buffer.h"
 #include "base/fail.h"

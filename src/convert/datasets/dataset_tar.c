@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "base/utf8.h"
 #include "convert/datasets/dataset_columns.h"
-#include "convert/datasets/mldf_tar.h"
+#include "convert/datasets/mldf_export.h"
 #include "io/source_private.h"
 #include "outside/archives/tar.h"
 #include "outside/text/number.h"

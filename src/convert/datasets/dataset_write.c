@@ -5,7 +5,7 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "base/work.h"
-#include "convert/datasets/dataset_account.h"
+#include "convert/datasets/dataset_input.h"
 #include "io/os.h"
 
 #include <inttypes.h>

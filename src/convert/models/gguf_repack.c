@@ -6,9 +6,7 @@
 #include "base/elements.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "convert/models/gguf_repack_blocks.h"
-#include "convert/tensors/gguf_tensors.h"
-#include "convert/tensors/mcf_tensors.h"
+#include "convert/tensors/tensors.h"
 #include "quant/quant.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "convert/models/gguf_repack_blocks.h"
+#include "convert/models/gguf_repack.h"
 
 #include "base/bytes.h"
 #include "base/dtype.h"

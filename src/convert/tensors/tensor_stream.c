@@ -1,4 +1,4 @@
-#include "convert/tensors/tensor_stream.h"
+#include "convert/tensors/tensor_selection.h"
 
 #include "base/checked.h"
 #include "base/fail.h"

@@ -8,7 +8,6 @@
 #include "base/report.h"
 #include "base/text.h"
 #include "base/work.h"
-#include "convert/tensors/gguf_tensors.h"
 #include "convert/tensors/tensors.h"
 #include "outside/models/safetensors.h"
 

@@ -9,7 +9,6 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "base/work.h"
-#include "convert/tensors/gguf_tensors.h"
 #include "convert/tensors/tensors.h"
 #include "io/file.h"
 #include "io/os.h"

@@ -2,7 +2,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "convert/outside_profiles.h"
+#include "convert/outside_files.h"
 #include "convert/traces/mlyze_export.h"
 #include "convert/traces/mlyze_import.h"
 #include "outside/profiles/profile_text.h"

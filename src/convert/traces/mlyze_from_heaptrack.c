@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "convert/traces/heaptrack_stacks.h"
+#include "convert/traces/mlyze_import.h"
 
 #include <ctype.h>
 #include <inttypes.h>
