@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 
-#include "input_file.h"
+#include "files.h"
 #include "term.h"
 
 #include <string.h>
