@@ -1,5 +1,5 @@
-/* What a conversion of tensors does: its settings, the tensors it writes with their new types, and their
- * payloads in pieces. */
+/* A conversion of tensors: its settings, the tensors that it writes and their new types, and their payloads
+ * in pieces. */
 #ifndef COFFER_CONVERT_TENSOR_SELECTION_H
 #define COFFER_CONVERT_TENSOR_SELECTION_H
 
