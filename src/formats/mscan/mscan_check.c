@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/work.h"
 #include "formats/mscan/mscan_damage.h"
-#include "formats/mscan/mscan_survey.h"
+#include "formats/mscan/mscan_pass.h"
 #include "formats/rescue.h"
 #include "io/source_private.h"
 

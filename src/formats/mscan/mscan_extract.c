@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/text.h"
-#include "formats/mscan/mscan_survey.h"
+#include "formats/mscan/mscan_pass.h"
 #include "formats/mscan/mscan_writer.h"
 
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "formats/mscan/mscan_damage.h"
-#include "formats/mscan/mscan_survey.h"
+#include "formats/mscan/mscan_pass.h"
 #include "formats/rescue.h"
 
 #include <inttypes.h>

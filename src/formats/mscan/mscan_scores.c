@@ -4,10 +4,8 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "formats/mscan/mscan_keys.h"
-#include "formats/mscan/mscan_layers.h"
 #include "formats/mscan/mscan_pass.h"
 #include "formats/mscan/mscan_stats.h"
-#include "formats/mscan/mscan_tally.h"
 
 #include <string.h>
 
