@@ -1,4 +1,4 @@
-/* The editor of a file: commits (pycauset_edit.c) and the way back (pycauset_revert.c). */
+/* The editor of a file: commits (pycauset_edit.c) and the way back (pycauset_history.c). */
 #ifndef COFFER_FORMATS_PYCAUSET_EDITOR_H
 #define COFFER_FORMATS_PYCAUSET_EDITOR_H
 
