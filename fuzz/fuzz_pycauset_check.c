@@ -3,6 +3,7 @@
 #include "pycauset_input.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
