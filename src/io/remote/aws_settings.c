@@ -167,8 +167,8 @@ static coffer_status take_files(coffer__aws_settings *settings, char **style, co
     const char *profile = variable("AWS_PROFILE");
     char *key_id = NULL, *secret = NULL, *token = NULL;
     const ini_value values[] = {
-        { "aws_access_key_id", &key_id },     { "aws_secret_access_key", &secret },
-        { "aws_session_token", &token },      { "region", &settings->region },
+        { "aws_access_key_id", &key_id },        { "aws_secret_access_key", &secret },
+        { "aws_session_token", &token },         { "region", &settings->region },
         { "endpoint_url", &settings->endpoint }, { "addressing_style", style },
     };
     size_t count = sizeof values / sizeof values[0];

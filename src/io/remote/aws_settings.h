@@ -9,8 +9,8 @@ typedef struct coffer__aws_settings {
     char *token;           /* of temporary credentials, or NULL */
     char *region;          /* "us-east-1" when nothing names one */
     bool region_is_given;
-    char *endpoint;        /* a URL, or NULL for Amazon's own */
-    bool path_style;       /* the bucket is in the path, not in the host name */
+    char *endpoint;  /* a URL, or NULL for Amazon's own */
+    bool path_style; /* the bucket is in the path, not in the host name */
     bool requester_pays;
 } coffer__aws_settings;
 

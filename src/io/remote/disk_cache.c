@@ -71,7 +71,8 @@ void coffer__disk_cache_close(coffer__disk_cache *cache)
     coffer__free(cache);
 }
 
-/* The next version may compute another sum: then the cache begins anew. Never 0, which is what a file has where nothing was written. */
+/* The next version may compute another sum: then the cache begins anew. Never 0, which is what a file has
+ * where nothing was written. */
 static uint64_t sum_of(uint64_t block, const void *bytes, size_t len)
 {
     uint64_t sum = coffer__hash_keyed(bytes, len, block);
@@ -97,6 +98,6 @@ void coffer__disk_cache_store(coffer__disk_cache *cache, uint64_t block, const v
     uint8_t sum[SUM_SIZE];
     coffer__store_u64(sum, sum_of(block, bytes, len));
     if (coffer__os_pwrite(cache->blocks, bytes, len, block * COFFER__REMOTE_BLOCK) == (ssize_t)len)
-        coffer__ignore(
-            coffer__os_pwrite(cache->sums, sum, sizeof sum, block * SUM_SIZE) == (ssize_t)sizeof sum);
+        coffer__ignore(coffer__os_pwrite(cache->sums, sum, sizeof sum, block * SUM_SIZE) ==
+                       (ssize_t)sizeof sum);
 }

@@ -1,5 +1,5 @@
-/* Blocks of one remote file on disk, shared by several processes: a sparse file with the blocks, and one with a
- * checksum of each. A block counts when its checksum fits, so that nothing has to be locked: writers of one
+/* Blocks of one remote file on disk, shared by several processes: a sparse file with the blocks, and one with
+ * a checksum of each. A block counts when its checksum fits, so that nothing has to be locked: writers of one
  * version of a file write the same bytes. */
 #ifndef COFFER_IO_REMOTE_DISK_CACHE_H
 #define COFFER_IO_REMOTE_DISK_CACHE_H

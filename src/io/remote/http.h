@@ -1,5 +1,5 @@
-/* The module coffer-http: requests to HTTP servers, several at once, without any decision about them. Retries,
- * redirects, ranges and signatures are the business of its caller. */
+/* The module coffer-http: requests to HTTP servers, several at once, without any decision about them.
+ * Retries, redirects, ranges and signatures are the business of its caller. */
 #ifndef COFFER_IO_REMOTE_HTTP_H
 #define COFFER_IO_REMOTE_HTTP_H
 
@@ -7,10 +7,10 @@
 
 /* Why an exchange ended. */
 typedef enum coffer__http_end {
-    COFFER__HTTP_ANSWERED,       /* the server sent a whole answer */
-    COFFER__HTTP_STOPPED,        /* a callback returned false */
-    COFFER__HTTP_BROKEN,         /* no connection, or it was cut, or nothing came for too long: worth another try */
-    COFFER__HTTP_IMPOSSIBLE      /* unknown host, certificate that cannot be trusted … */
+    COFFER__HTTP_ANSWERED, /* the server sent a whole answer */
+    COFFER__HTTP_STOPPED,  /* a callback returned false */
+    COFFER__HTTP_BROKEN,   /* no connection, or it was cut, or nothing came for too long: worth another try */
+    COFFER__HTTP_IMPOSSIBLE /* unknown host, certificate that cannot be trusted … */
 } coffer__http_end;
 
 /* One request and its answer. The caller sets the first part and keeps it until the exchange has ended. */

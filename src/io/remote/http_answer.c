@@ -88,7 +88,8 @@ static void parse_content_range(coffer__http_answer *answer, const char *text, s
             return;
         answer->has_total = true;
     }
-    answer->malformed = at != end || (answer->has_total && answer->has_range && answer->last >= answer->total);
+    answer->malformed =
+        at != end || (answer->has_total && answer->has_range && answer->last >= answer->total);
 }
 
 static void parse_length(coffer__http_answer *answer, const char *text, size_t len)

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#define COFFER__REMOTE_BLOCK ((size_t)16 * 1024)  /* what the cache holds and requests are aligned to */
+#define COFFER__REMOTE_BLOCK ((size_t)16 * 1024)   /* what the cache holds and requests are aligned to */
 #define COFFER__REMOTE_OPENING ((size_t)64 * 1024) /* what the first request asks for */
 
 /* Settings of the process. */
@@ -18,28 +18,32 @@ typedef struct coffer__remote_settings {
     uint64_t cache_bytes;
     unsigned parallel;    /* requests at once */
     unsigned deadline_ms; /* longest time without any progress of a read */
+    bool one_version;     /* a file that was opened once is not asked for anew */
     bool download;        /* where a server has no ranges, fetch the whole file */
     char *cache_folder;   /* or NULL */
 } coffer__remote_settings;
 
-typedef struct coffer__remote_file {
+typedef struct coffer__remote_file coffer__remote_file;
+struct coffer__remote_file {
     coffer__remote_address address;
     uint64_t id;   /* in the cache */
     uint64_t size; /* known once it is open, like the members below */
     char etag[160];
     char modified[48];
-    bool is_pinned;       /* the server promises to notice a change */
+    bool is_pinned;                  /* the server promises to notice a change */
     struct coffer__disk_cache *disk; /* or NULL */
 
     coffer__url moved; /* where redirects led; empty when nowhere. Of the fetcher. */
     bool has_moved;
-    unsigned users;          /* the source, and fetches under way; under the lock */
-    bool closed;             /* under the lock */
+    char *asked_as;                 /* the address, for files that are kept; else NULL */
+    coffer__remote_file *next_kept; /* under the lock */
+    unsigned users;            /* sources, fetches under way, and the list of kept files; under the lock */
+    bool closed;               /* under the lock */
     uint64_t next_in_sequence; /* where the last read ended; under the lock */
     uint64_t ahead_until;      /* end of what was read ahead; under the lock */
     uint64_t window;           /* bytes to read ahead; under the lock */
     coffer_error failure;      /* of the last fetch that failed; under the lock */
-} coffer__remote_file;
+};
 
 /* A range of a file on its way. */
 typedef struct coffer__remote_fetch coffer__remote_fetch;
@@ -93,6 +97,9 @@ bool coffer__remote_accepts(coffer__remote_fetch *fetch);
 /* After the end of an exchange. True: the fetch has ended, and its error is set. False: another exchange
  * follows. */
 bool coffer__remote_has_ended(coffer__remote_fetch *fetch);
+
+/* The whole address of a name that coffer_remote_name has given; the name itself for others. */
+const char *coffer__remote_address_behind(const char *name);
 
 /* Opens http, https, s3 and hf. */
 coffer_status coffer__source_over_remote(coffer_source **out, const char *address, coffer_error *err);

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #define BLOCK COFFER__REMOTE_BLOCK
-#define RUN_BLOCKS 64                         /* in one request: 1 MiB */
-#define FIRST_WINDOW (UINT64_C(256) * 1024)   /* bytes to read ahead at first */
+#define RUN_BLOCKS 64                       /* in one request: 1 MiB */
+#define FIRST_WINDOW (UINT64_C(256) * 1024) /* bytes to read ahead at first */
 #define LONGEST_WINDOW (UINT64_C(16) << 20)
-#define BRIDGED ((uint64_t)2 * BLOCK)         /* holes between ranges that are fetched, too */
+#define BRIDGED ((uint64_t)2 * BLOCK) /* holes between ranges that are fetched, too */
 
 /* A fetch of blocks that follow one another. */
 typedef struct block_run {
@@ -33,6 +33,7 @@ void coffer__remote_file_release(coffer__remote_file *file)
     coffer__disk_cache_close(file->disk);
     coffer__url_free(&file->moved);
     coffer__remote_address_free(&file->address);
+    coffer__free(file->asked_as);
     coffer__free(file);
 }
 
@@ -277,12 +278,43 @@ static coffer_status remote_read_at(void *context, void *out, uint64_t offset, s
     return status;
 }
 
+static coffer__remote_file *kept_files; /* under the lock */
+
+/* A file that this process opened before. */
+static coffer__remote_file *find_kept(const char *address)
+{
+    pthread_mutex_lock(&coffer__remote_lock);
+    coffer__remote_file *file = kept_files;
+    while (file && strcmp(file->asked_as, address) != 0)
+        file = file->next_kept;
+    if (file)
+        file->users++;
+    pthread_mutex_unlock(&coffer__remote_lock);
+    return file;
+}
+
+static coffer_status keep_file(coffer__remote_file *file, const char *address, coffer_error *err)
+{
+    if (!coffer__remote_settings_now()->one_version)
+        return COFFER_OK;
+    file->asked_as = coffer__strdup(address);
+    if (!file->asked_as)
+        return coffer__fail_no_memory(err, strlen(address) + 1);
+    pthread_mutex_lock(&coffer__remote_lock);
+    file->users++;
+    file->next_kept = kept_files;
+    kept_files = file;
+    pthread_mutex_unlock(&coffer__remote_lock);
+    return COFFER_OK;
+}
+
 static void remote_close(void *context)
 {
     coffer__remote_file *file = context;
     pthread_mutex_lock(&coffer__remote_lock);
-    file->closed = true;
-    coffer__remote_forget(file);
+    file->closed = !file->asked_as;
+    if (file->closed)
+        coffer__remote_forget(file);
     coffer__remote_file_release(file);
     pthread_mutex_unlock(&coffer__remote_lock);
 }
@@ -344,7 +376,8 @@ static coffer_status ask_first(coffer__remote_file *file, direct_read *read, cof
     memcpy(file->modified, answer->modified, sizeof file->modified);
     file->is_pinned = coffer__http_answer_has_strong_etag(answer);
     if (settings->cache_folder && file->is_pinned)
-        file->disk = coffer__disk_cache_open(settings->cache_folder, file->address.shown, file->etag, file->size);
+        file->disk =
+            coffer__disk_cache_open(settings->cache_folder, file->address.shown, file->etag, file->size);
     keep_beginning(file, read->out, (size_t)fetch->got);
     return COFFER_OK;
 }
@@ -384,8 +417,7 @@ static void download_ended(coffer__remote_fetch *fetch)
     job->has_ended = true;
 }
 
-/* The whole file, from a server that has no ranges. */
-static coffer_status open_download(coffer_source **out, coffer__remote_file *file, coffer_error *err)
+static coffer_status download_file(coffer_source **out, coffer__remote_file *file, coffer_error *err)
 {
     download *job = coffer__calloc(1, sizeof *job);
     if (!job)
@@ -411,7 +443,40 @@ static coffer_status open_download(coffer_source **out, coffer__remote_file *fil
     return status;
 }
 
-coffer_status coffer__source_over_remote(coffer_source **out, const char *address, coffer_error *err)
+/* Opens a file that this process has not opened before; the caller holds it once. */
+static coffer_status open_new(coffer__remote_file **out, const char *address, coffer_error *err)
+{
+    coffer__remote_file *file = coffer__calloc(1, sizeof *file);
+    if (!file)
+        return coffer__fail_no_memory(err, sizeof *file);
+    file->users = 1;
+    coffer_status status = coffer__remote_address_parse(&file->address, address, err);
+    if (!status)
+        status = open_file(file, err);
+    if (!status)
+        status = keep_file(file, address, err);
+    if (status)
+        remote_close(file);
+    else
+        *out = file;
+    return status;
+}
+
+/* The whole file, from a server that has no ranges. */
+static coffer_status open_whole(coffer_source **out, const char *address, coffer_error *err)
+{
+    coffer__remote_file *file = coffer__calloc(1, sizeof *file);
+    if (!file)
+        return coffer__fail_no_memory(err, sizeof *file);
+    file->users = 1;
+    coffer_status status = coffer__remote_address_parse(&file->address, address, err);
+    if (!status)
+        status = download_file(out, file, err);
+    remote_close(file);
+    return status;
+}
+
+coffer_status coffer__source_over_remote(coffer_source **out, const char *name, coffer_error *err)
 {
     static const coffer_source_ops ops = {
         .struct_size = sizeof ops,
@@ -420,24 +485,17 @@ coffer_status coffer__source_over_remote(coffer_source **out, const char *addres
         .prefetch = remote_prefetch,
     };
     coffer_error problem = COFFER_ERROR_INIT;
-    coffer__remote_file *file = coffer__calloc(1, sizeof *file);
+    coffer_status status = COFFER_OK;
+    const char *address = coffer__remote_address_behind(name);
+    coffer__remote_file *file = find_kept(address);
     if (!file)
-        return coffer__fail_no_memory(err, sizeof *file);
-    file->users = 1;
-    coffer_status status = coffer__remote_address_parse(&file->address, address, &problem);
-    if (!status)
-        status = open_file(file, &problem);
-    bool no_ranges = status == COFFER_E_UNSUPPORTED && file->address.shown;
-    if (no_ranges && coffer__remote_settings_now()->download) {
-        status = open_download(out, file, &problem);
-        remote_close(file);
-        return status ? coffer__fail_copy(err, &problem) : COFFER_OK;
+        status = open_new(&file, address, &problem);
+    if (status == COFFER_E_UNSUPPORTED && coffer__remote_settings_now()->download)
+        return open_whole(out, address, err);
+    if (!status) {
+        status = coffer_source_new(out, &ops, file, file->size, name, &problem);
+        if (status)
+            remote_close(file);
     }
-    if (!status)
-        status = coffer_source_new(out, &ops, file, file->size, file->address.shown, &problem);
-    if (status) {
-        remote_close(file);
-        return coffer__fail_copy(err, &problem);
-    }
-    return COFFER_OK;
+    return status ? coffer__fail_copy(err, &problem) : COFFER_OK;
 }

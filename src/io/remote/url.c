@@ -34,9 +34,7 @@ static char *lower_copy(const char *text, size_t len)
 
 static int digit(char c)
 {
-    return c >= '0' && c <= '9'                ? c - '0'
-           : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10
-                                                : -1;
+    return c >= '0' && c <= '9' ? c - '0' : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10 : -1;
 }
 
 size_t coffer__url_unescape(char *text, size_t len)

@@ -13,8 +13,8 @@ typedef struct coffer__url {
     uint16_t port; /* 0 when there is none */
 } coffer__url;
 
-#define COFFER__URL_INIT                 \
-    {                                    \
+#define COFFER__URL_INIT                \
+    {                                   \
         NULL, NULL, NULL, NULL, NULL, 0 \
     }
 

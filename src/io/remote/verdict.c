@@ -10,6 +10,7 @@
 #include <time.h>
 
 #define MAX_TRIES 10
+#define MAX_OPENING_TRIES 3 /* a server that nobody has heard of yet may not exist */
 #define MAX_REDIRECTS 10
 #define FIRST_PAUSE_MS 100
 #define LONGEST_PAUSE_MS 15000
@@ -68,8 +69,7 @@ static bool accepts_range(coffer__remote_fetch *fetch)
 static bool accepts_whole(coffer__remote_fetch *fetch)
 {
     if (!fetch->wants_whole)
-        return refuse(fetch, COFFER_E_UNSUPPORTED,
-                      "the server sends whole files only, no ranges; --download fetches the whole file first");
+        return refuse(fetch, COFFER_E_UNSUPPORTED, "the server sends whole files only, no ranges");
     if (fetch->got)
         return refuse(fetch, COFFER_E_IO, "the connection broke, and the server cannot resume");
     if (fetch->answer.encoded || fetch->answer.malformed)
@@ -114,7 +114,7 @@ static bool end_with_status(coffer__remote_fetch *fetch)
     if (answer->request_id[0] && n >= 0 && (size_t)n < sizeof details)
         snprintf(details + n, sizeof details - (size_t)n, ", request %s", answer->request_id);
     int status = answer->status;
-    const char *words = status == 401 || status == 403 ? "the server does not let us read it"
+    const char *words = status == 401 || status == 403   ? "the server does not let us read it"
                         : status == 404 || status == 410 ? "there is no such file on the server"
                                                          : "the server cannot give the file";
     coffer__fail(&fetch->error, COFFER_E_IO, COFFER_OFFSET_NONE, "%s (HTTP %d%s)", words, status, details);
@@ -130,9 +130,11 @@ static bool try_again(coffer__remote_fetch *fetch, const char *words)
     uint64_t now = coffer__remote_clock();
     unsigned deadline = coffer__remote_settings_now()->deadline_ms;
     uint64_t asked = (uint64_t)fetch->answer.retry_after * 1000;
-    if (++fetch->tries >= MAX_TRIES || now - fetch->progress_ms + asked >= deadline) {
-        coffer__fail(&fetch->error, COFFER_E_IO, fetch->first, "%s; gave up after %u tries in %" PRIu64 " s",
-                     words, fetch->tries, (now - fetch->progress_ms) / 1000);
+    unsigned tries = fetch->is_opening && !fetch->answer.status ? MAX_OPENING_TRIES : MAX_TRIES;
+    if (++fetch->tries >= tries || now - fetch->progress_ms + asked >= deadline) {
+        coffer__fail(&fetch->error, COFFER_E_IO, fetch->is_opening ? COFFER_OFFSET_NONE : fetch->first,
+                     "%s; gave up after %u tries in %" PRIu64 " s", words, fetch->tries,
+                     (now - fetch->progress_ms) / 1000);
         fetch->error.system_error = ETIMEDOUT;
         return true;
     }
@@ -140,8 +142,7 @@ static bool try_again(coffer__remote_fetch *fetch, const char *words)
     uint64_t longest = fetch->pause_ms ? 2 * fetch->pause_ms : 2 * FIRST_PAUSE_MS;
     if (longest > LONGEST_PAUSE_MS)
         longest = LONGEST_PAUSE_MS;
-    fetch->pause_ms =
-        FIRST_PAUSE_MS + randombytes_uniform((uint32_t)(longest - FIRST_PAUSE_MS) + 1);
+    fetch->pause_ms = FIRST_PAUSE_MS + randombytes_uniform((uint32_t)(longest - FIRST_PAUSE_MS) + 1);
     fetch->resume_ms = now + (asked > fetch->pause_ms ? asked : fetch->pause_ms);
     return false;
 }
@@ -155,8 +156,11 @@ static bool follow_redirect(coffer__remote_fetch *fetch)
         coffer__fail(&fetch->error, COFFER_E_IO, COFFER_OFFSET_NONE, "the server redirects without an end");
         return true;
     }
-    if (coffer__url_resolve(&target, base, fetch->answer.location, &fetch->error))
+    if (coffer__url_resolve(&target, base, fetch->answer.location, NULL)) {
+        coffer__fail(&fetch->error, COFFER_E_IO, COFFER_OFFSET_NONE,
+                     "the server redirects to an address that is not followed");
         return true;
+    }
     bool is_http = strcmp(target.scheme, "http") == 0, is_https = strcmp(target.scheme, "https") == 0;
     if (!is_https && !(is_http && strcmp(base->scheme, "http") == 0)) {
         coffer__fail(&fetch->error, COFFER_E_IO, COFFER_OFFSET_NONE,
@@ -176,7 +180,8 @@ static bool learn_region(coffer__remote_fetch *fetch)
 {
     coffer__aws_settings *aws = &fetch->file->address.aws;
     const char *region = fetch->answer.region;
-    if (!fetch->file->address.is_s3 || fetch->has_new_region || !region[0] || strcmp(region, aws->region) == 0)
+    if (!fetch->file->address.is_s3 || fetch->has_new_region || !region[0] ||
+        strcmp(region, aws->region) == 0)
         return false;
     fetch->has_new_region = coffer__aws_settings_move(aws, &fetch->file->address.url, region);
     return fetch->has_new_region;
@@ -249,8 +254,8 @@ bool coffer__remote_has_ended(coffer__remote_fetch *fetch)
             return true;
         if (!fetch->is_accepted && fetch->answer.status >= 300)
             return end_of_answer(fetch); /* a long explanation was cut */
-        coffer__fail(&fetch->error, COFFER_E_IO, COFFER_OFFSET_NONE, "the server's answer has a header of more than %zu bytes",
-                     COFFER__HTTP_MAX_HEADER);
+        coffer__fail(&fetch->error, COFFER_E_IO, COFFER_OFFSET_NONE,
+                     "the server's answer has a header of more than %zu bytes", COFFER__HTTP_MAX_HEADER);
         return true;
     case COFFER__HTTP_BROKEN:
         return try_again(fetch, fetch->exchange.problem);
