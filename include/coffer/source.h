@@ -112,7 +112,7 @@ typedef struct coffer_remote_opts {
     bool download;     /* where a server has no ranges, fetch the whole file instead of failing */
     uint32_t parallel; /* requests at once; at first 16 */
     uint32_t
-        deadline_ms; /* longest time that a read goes on without receiving anything; at first 3 minutes */
+        deadline_ms; /* longest time that a read continues without receiving anything; at first 3 minutes */
     uint64_t cache_bytes;     /* memory for blocks of remote files; at first COFFER_CACHE, else 64 MiB. Counts
                                * before the first remote file is opened. */
     const char *cache_folder; /* blocks are also kept here, for later programs; at first COFFER_CACHE_DIR */

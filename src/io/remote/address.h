@@ -12,7 +12,7 @@
 typedef struct coffer__remote_address {
     char *shown;         /* for messages: without credentials and query */
     coffer__url url;     /* what is asked first */
-    char *authorization; /* a header for the origin of `url` alone; NULL when there is none */
+    char *authorization; /* a header for the origin of `url` alone; NULL for none */
     bool is_s3;
     coffer__aws_settings aws;
 } coffer__remote_address;

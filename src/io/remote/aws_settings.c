@@ -51,7 +51,7 @@ static bool keep(char **slot, const char *value)
     return !value || !*value || *slot;
 }
 
-/* The whole of a small file with a NUL; "" when there is none. */
+/* A small file as text with a NUL; "" when it does not exist. */
 static coffer_status load_text(char **out, const char *path, coffer_error *err)
 {
     coffer__buffer text;

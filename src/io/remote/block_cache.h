@@ -18,7 +18,7 @@ typedef enum coffer__frame_state {
 coffer_status coffer__cache_prepare(uint64_t bytes, coffer_error *err);
 /* Frames in all. */
 uint32_t coffer__cache_capacity(void);
-/* The frame of a block, whatever its state; COFFER__FRAME_NONE when there is none. */
+/* The frame of a block, whatever its state; COFFER__FRAME_NONE for a block without one. */
 uint32_t coffer__cache_find(uint64_t file, uint64_t block);
 /* A frame for a block that has none, LOADING and held once; COFFER__FRAME_NONE when all frames are held. */
 uint32_t coffer__cache_claim(uint64_t file, uint64_t block);

@@ -71,7 +71,7 @@ void coffer__disk_cache_close(coffer__disk_cache *cache)
     coffer__free(cache);
 }
 
-/* The next version may compute another sum: then the cache begins anew. Never 0, which is what a file has
+/* The next version may compute another sum: then the cache is empty. Never 0, which is what a file has
  * where nothing was written. */
 static uint64_t sum_of(uint64_t block, const void *bytes, size_t len)
 {

@@ -18,7 +18,7 @@ static void trim(const char **text, size_t *len)
         --*len;
 }
 
-/* A whole number that ends at `end` at the latest; NULL when there is none. */
+/* A whole number that ends at `end` at the latest; NULL where no digit is. */
 static const char *parse_number(uint64_t *out, const char *text, const char *end)
 {
     uint64_t value = 0;

@@ -1,4 +1,4 @@
-/* What the header of an HTTP answer says, from lines that nobody has checked. */
+/* The header of an HTTP answer, from lines that nobody has checked. */
 #ifndef COFFER_IO_REMOTE_HTTP_ANSWER_H
 #define COFFER_IO_REMOTE_HTTP_ANSWER_H
 
@@ -15,8 +15,8 @@ typedef struct coffer__http_answer {
     uint64_t length;      /* Content-Length */
     uint64_t first, last; /* Content-Range, when has_range */
     uint64_t total;       /* size of the file, when has_total */
-    unsigned retry_after; /* seconds; 0 when there is none */
-    char etag[160];       /* with its quotes; "" when there is none */
+    unsigned retry_after; /* seconds; 0 for none */
+    char etag[160];       /* with its quotes; "" for none */
     char modified[48];    /* Last-Modified */
     char location[4096];
     char request_id[64]; /* x-amz-request-id */

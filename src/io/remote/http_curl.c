@@ -123,7 +123,7 @@ static void set_options(CURL *easy, coffer__http_exchange *exchange)
     set_method(easy, exchange);
 }
 
-/* What an exchange has while it runs. */
+/* State of an exchange while it runs. */
 typedef struct running {
     CURL *easy;
     struct curl_slist *headers;

@@ -18,7 +18,7 @@ typedef struct coffer__remote_settings {
     uint64_t cache_bytes;
     unsigned parallel;    /* requests at once */
     unsigned deadline_ms; /* longest time without any progress of a read */
-    bool one_version;     /* a file that was opened once is not asked for anew */
+    bool one_version;     /* a file that was opened once is not opened again */
     bool download;        /* where a server has no ranges, fetch the whole file */
     char *cache_folder;   /* or NULL */
 } coffer__remote_settings;
@@ -33,7 +33,7 @@ struct coffer__remote_file {
     bool is_pinned;                  /* the server promises to notice a change */
     struct coffer__disk_cache *disk; /* or NULL */
 
-    coffer__url moved; /* where redirects led; empty when nowhere. Of the fetcher. */
+    coffer__url moved; /* where redirects led; empty when nowhere. Used by the fetcher alone. */
     bool has_moved;
     char *asked_as;                 /* the address, for files that are kept; else NULL */
     coffer__remote_file *next_kept; /* under the lock */
@@ -66,7 +66,7 @@ struct coffer__remote_fetch {
     uint64_t got;
     coffer__http_answer answer;
 
-    /* Of the fetcher. */
+    /* Used by the fetcher alone. */
     coffer__http_exchange exchange;
     coffer__remote_request request;
     unsigned tries, redirects;

@@ -17,7 +17,7 @@ typedef struct coffer__sigv4_header {
 typedef struct coffer__sigv4_request {
     const char *method;
     const char *path;                    /* escaped once, as it is sent */
-    const char *query;                   /* escaped, as it is sent; NULL when there is none */
+    const char *query;                   /* escaped, as it is sent; NULL for none */
     const coffer__sigv4_header *headers; /* sorted by name; host among them */
     size_t header_count;
     const char *payload_hash; /* 64 hexadecimal digits */

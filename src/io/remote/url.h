@@ -6,11 +6,11 @@
 
 typedef struct coffer__url {
     char *scheme;  /* in lower case */
-    char *user;    /* "name:password" with its escapes resolved; NULL when there is none */
+    char *user;    /* "name:password" with its escapes resolved; NULL for none */
     char *host;    /* in lower case; an IPv6 address keeps its brackets */
     char *path;    /* as it is written, "/" at least */
-    char *query;   /* as it is written, without '?'; NULL when there is none */
-    uint16_t port; /* 0 when there is none */
+    char *query;   /* as it is written, without '?'; NULL for none */
+    uint16_t port; /* 0 for none */
 } coffer__url;
 
 #define COFFER__URL_INIT                \
@@ -25,7 +25,7 @@ void coffer__url_free(coffer__url *url);
 char *coffer__url_without_secrets(const coffer__url *url);
 /* The text that is sent to the server: no user. NULL without memory. */
 char *coffer__url_text(const coffer__url *url);
-/* What `reference`, the value of a Location header, means at `base`. */
+/* Resolves `reference`, the value of a Location header, against `base`. */
 coffer_status coffer__url_resolve(coffer__url *out, const coffer__url *base, const char *reference,
                                   coffer_error *err);
 /* The same scheme, host and port: credentials may be sent to both. */

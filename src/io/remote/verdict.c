@@ -1,4 +1,4 @@
-/* What an answer of a server means for a fetch: data, another try, or an error. */
+/* Decides from the answer of a server how a fetch continues: with data, another try, or an error. */
 #include "base/fail.h"
 #include "io/remote/remote.h"
 
