@@ -1,7 +1,7 @@
 #include "io/remote/block_cache.h"
 
 #include "base/fail.h"
-#include "base/hash.h"
+#include "base/table.h"
 #include "base/memory.h"
 #include "io/remote/remote.h"
 

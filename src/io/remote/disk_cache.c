@@ -3,7 +3,7 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/fail.h"
-#include "base/hash.h"
+#include "base/table.h"
 #include "base/memory.h"
 #include "io/file.h"
 #include "io/os.h"

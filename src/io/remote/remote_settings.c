@@ -2,7 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/quantity.h"
+#include "base/text.h"
 #include "io/remote/remote.h"
 
 #include <stdlib.h>
