@@ -1,8 +1,8 @@
 #include "io/remote/block_cache.h"
 
 #include "base/fail.h"
-#include "base/table.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "io/remote/remote.h"
 
 #include <sys/mman.h>
