@@ -83,11 +83,19 @@ typedef struct cli_format_verb {
     bool opens_file; /* run opens the first operand itself, to lock it: src is NULL */
 } cli_format_verb;
 
+/* What a user must know about a file of one format, whatever the verb: it may show an older state. */
+typedef struct cli_format_notice {
+    const char *format;
+    /* Prints it with cli_warn; CLI_OK, or CLI_FINDINGS when there was something to say. */
+    int (*run)(const char *path, coffer_source *src);
+} cli_format_notice;
+
 /* The verb's own options; NULL when it has none. */
 const cli_option *cli_verb_options(const cli_verb *verb);
 
 extern const cli_verb *const cli_verbs[];               /* NULL-terminated, in the order of the help */
 extern const cli_format_verb *const cli_format_verbs[]; /* NULL-terminated */
+extern const cli_format_notice *const cli_format_notices[];
 
 /* ---- Arguments, after parsing ---- */
 
