@@ -83,7 +83,7 @@ typedef struct cli_format_verb {
     bool opens_file; /* run opens the first operand itself, to lock it: src is NULL */
 } cli_format_verb;
 
-/* What a user must know about a file of one format, whatever the verb: it may show an older state. */
+/* A format may have something to say about a file before any verb runs: that it shows an older state. */
 typedef struct cli_format_notice {
     const char *format;
     /* Prints it with cli_warn; CLI_OK, or CLI_FINDINGS when there was something to say. */
@@ -180,6 +180,8 @@ int cli_print_csv(FILE *out, const coffer_node *list);
 int cli_print_csv_lists(FILE *out, const coffer_node *root);
 /* A cell of comma-separated values, quoted where it must be. */
 void cli_print_csv_cell(FILE *out, const char *text, size_t len);
+struct coffer__buffer;
+void cli_put_csv_cell(struct coffer__buffer *out, const char *text, size_t len);
 /* 0, or CLI_USAGE after a message when both --csv and --json are given. */
 int cli_check_output(const cli_args *args);
 /* --csv, beside --json. */

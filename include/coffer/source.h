@@ -93,6 +93,14 @@ COFFER_API const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset
 /* COFFER_E_CHANGED when the file was truncated while it was mapped: views may have shown zeros. */
 COFFER_API_STATUS coffer_source_intact(coffer_source *src, coffer_error *err);
 
+/* Makes an empty file under a temporary name in the folder of `path`, for data that is not wanted under its
+ * own name yet. Writers of this library fill it in its place when they may overwrite. out : the name; give it
+ * to coffer_temporary_remove. A file that a process leaves behind when it is killed is removed by the next
+ * one that makes such a file for the same path. */
+COFFER_API_STATUS coffer_temporary_create(char **out, const char *path, coffer_error *err);
+/* Removes the file and frees its name. A source that is open over it stays readable. NULL is allowed. */
+COFFER_API void coffer_temporary_remove(char *temporary);
+
 /* Removes every temporary file that this process is writing at the moment. Async-signal-safe: made for the
  * handler of a program that is about to die by a signal. */
 COFFER_API void coffer_remove_temporaries(void);

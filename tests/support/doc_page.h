@@ -18,7 +18,7 @@ void doc_parse_dump(doc_dump *out, const char *path);
 /* Rows "| 0x00 | bytes | field | value |": the bytes are those of the dump, the value is what they give
  * little-endian, or in quotes the bytes themselves. Gives the number of rows. */
 size_t doc_check_byte_table(const char *path, const doc_dump *dump);
-/* What the library says about the example. */
+/* Facts about the example, as the library gives them. */
 enum { DOC_MOST_FACTS = 16 };
 typedef struct doc_facts {
     struct {

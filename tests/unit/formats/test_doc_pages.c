@@ -10,7 +10,7 @@
 
 #define PAGE(format) COFFER_SOURCE_ROOT "/docs/formats/" format ".md"
 
-/* ---- What the library says ---- */
+/* ---- Facts that the library gives ---- */
 
 static void mscan_facts(doc_facts *out, coffer_source *source)
 {
