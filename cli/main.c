@@ -2,7 +2,6 @@
 #include "args.h"
 #include "files.h"
 #include "help.h"
-#include "pycauset/pycauset_verbs.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -140,13 +139,8 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
     status = cli_check_operands(&args);
     if (!status)
         status = cli_check_files(&args);
-    if (!status)
-        cli_warn_versions(&args);
     if (!status) {
-        /* The verbs that report damage themselves do so in more words. */
-        bool reports = strcmp(verb->name, "check") == 0 || strcmp(verb->name, "repair") == 0 ||
-                       strcmp(verb->name, "info") == 0;
-        int found = reports ? CLI_OK : pycauset_report_fallback(&args);
+        int found = cli_look_at_operands(&args);
         status = cli_worse(verb->run ? verb->run(&args) : run_by_row(&args), found);
     }
 out:

@@ -111,8 +111,7 @@ typedef struct coffer_remote_opts {
     uint32_t struct_size;
     bool download;     /* where a server has no ranges, fetch the whole file instead of failing */
     uint32_t parallel; /* requests at once; at first 16 */
-    uint32_t
-        deadline_ms; /* longest time that a read continues without receiving anything; at first 3 minutes */
+    uint32_t deadline_ms; /* longest time without receiving anything; at first 3 minutes */
     uint64_t cache_bytes;     /* memory for blocks of remote files; at first COFFER_CACHE, else 64 MiB. Counts
                                * before the first remote file is opened. */
     const char *cache_folder; /* blocks are also kept here, for later programs; at first COFFER_CACHE_DIR */
@@ -136,6 +135,14 @@ COFFER_API_STATUS coffer_remote_name(char **out, const char *address, coffer_err
 
 /* True for http://, https://, s3:// and hf://. */
 COFFER_API bool coffer_is_remote(const char *path);
+
+/* Makes an empty file under a temporary name in the folder of `path`, for data that is not wanted under its
+ * own name yet. Writers of this library fill it in its place when they may overwrite. out : the name; give it
+ * to coffer_temporary_remove. A file that a process leaves behind when it is killed is removed by the next
+ * one that makes such a file for the same path. */
+COFFER_API_STATUS coffer_temporary_create(char **out, const char *path, coffer_error *err);
+/* Removes the file and frees its name. A source that is open over it stays readable. NULL is allowed. */
+COFFER_API void coffer_temporary_remove(char *temporary);
 
 /* Removes every temporary file that this process is writing at the moment. Async-signal-safe: made for the
  * handler of a program that is about to die by a signal. */
