@@ -109,9 +109,9 @@ COFFER_API_STATUS coffer_source_intact(coffer_source *src, coffer_error *err);
 /* How remote files are read. Each member left at 0 keeps its present value. */
 typedef struct coffer_remote_opts {
     uint32_t struct_size;
-    bool download;     /* where a server has no ranges, fetch the whole file instead of failing */
-    uint32_t parallel; /* requests at once; at first 16 */
-    uint32_t deadline_ms; /* longest time without receiving anything; at first 3 minutes */
+    bool download;            /* where a server has no ranges, fetch the whole file instead of failing */
+    uint32_t parallel;        /* requests at once; at first 16 */
+    uint32_t deadline_ms;     /* longest time without receiving anything; at first 3 minutes */
     uint64_t cache_bytes;     /* memory for blocks of remote files; at first COFFER_CACHE, else 64 MiB. Counts
                                * before the first remote file is opened. */
     const char *cache_folder; /* blocks are also kept here, for later programs; at first COFFER_CACHE_DIR */
