@@ -21,7 +21,7 @@ uint64_t coffer__quantize_band_rows(const coffer__quantize_task *task)
 
 void coffer__quantize_result_init(coffer__quantize_result *result)
 {
-    *result = (coffer__quantize_result){ .largest = 0.0f };
+    *result = (coffer__quantize_result){ .known = true };
     coffer__comparison_init(&result->error);
 }
 
