@@ -33,8 +33,9 @@ void coffer__dataset_account_resumed(coffer__dataset_account *account, const cof
 /* A sample that is left out now. */
 coffer_status coffer__dataset_account_skip(coffer__dataset_account *account,
                                            const coffer__dataset_sample *sample, coffer_error *err);
-/* The members of coffer_mldf_pack's report that are about the account. */
+/* The members of coffer_mldf_pack's report that are about the account. of_part : without what the input
+ * leaves out. */
 void coffer__dataset_account_describe(coffer__dataset_account *account, const coffer__dataset_input *input,
-                                      const uint64_t changes[COFFER__CHANGE_COUNT]);
+                                      const uint64_t changes[COFFER__CHANGE_COUNT], bool of_part);
 
 #endif
