@@ -45,7 +45,8 @@ typedef struct coffer_mldf_pack_opts {
      * call with `count` packs some of them into a set of their own, and a call with `parts` joins these sets:
      * without encryption, the output has the same bytes as if it had been packed at once. Input and options
      * must be the same in all calls. Parts are not resumable. */
-    bool dry_run; /* write nothing: report "samples", of which some may be skipped later, and "input" */
+    /* Write nothing: report "samples" (some may be skipped later), "bytes" (0 = not known) and "input". */
+    bool dry_run;
     uint64_t first, count;    /* samples of the input, by their number; count 0 = all */
     const char *const *parts; /* all of them, in order; their samples are copied, no file is read */
     size_t part_count;

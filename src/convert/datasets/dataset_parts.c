@@ -108,6 +108,7 @@ coffer_status coffer__dataset_survey(coffer_node *out, coffer__dataset_input *in
     text[COFFER__DIGEST_HEX] = '-';
     memcpy(text + COFFER__DIGEST_HEX + 1, files, sizeof files);
     coffer_node_add_u64(out, "samples", input->count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(out, "bytes", input->bytes, COFFER_UNIT_BYTES);
     coffer_node_add_text(out, "input", text);
     return coffer_node_status(out, err);
 }
