@@ -1,0 +1,145 @@
+"""Jobs of coffer.dask on a cluster of processes, one of which is killed while it works."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import coffer
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+import dask.array  # noqa: E402
+import dask.bag  # noqa: E402
+
+import coffer.dask  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with dask.config.set({"distributed.comm.timeouts.connect": "60s", "distributed.scheduler.allowed-failures": 1,
+                          "distributed.nanny.pre-spawn-environ.PYTHONDONTWRITEBYTECODE": "1"}):
+        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+                                      silence_logs=100) as local, distributed.Client(local) as client:
+            client.wait_for_workers(2)
+            yield client
+
+
+def die_once(flag):
+    """Kills the process that calls it first."""
+    try:
+        os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(cluster, name, flag):
+    """The first worker that calls a function of the C part dies in the middle of it, or right after it."""
+    def patch():
+        import os
+        import signal
+
+        from coffer import _core
+
+        def dying(*args):
+            try:
+                os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return real(*args)
+            real(*args[:-1], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        real = getattr(_core, name)
+        setattr(_core, name, dying)
+
+    cluster.wait_for_workers(2)
+    cluster.run(patch)
+
+
+def files(folder="."):
+    return sorted(os.listdir(folder))
+
+
+def test_a_set_is_read_although_a_worker_dies(cluster, dataset, folder):
+    flag, die = str(folder / "died"), die_once
+    bag = coffer.dask.from_mldf(dataset, samples_per_task=5)
+    labels = bag.map(lambda sample: (die(flag), sample["label"])[1] if sample["label"] == 12 else sample["label"])
+    assert labels.compute() == list(range(25))
+    assert files() == ["died", "train.mldf"]
+
+
+def test_a_set_is_written_although_a_worker_dies(cluster, folder):
+    flag, die = str(folder / "died"), die_once
+
+    def sample(i):
+        if i == 57:
+            die(flag)
+        return {"label": i, "text": f"text {i}"}
+
+    bag = dask.bag.from_sequence(range(100), npartitions=8).map(sample)
+    coffer.dask.to_mldf(bag, folder / "out.mldf")
+    assert files() == ["died", "out.mldf"]
+    with coffer.mldf.create("one.mldf") as writer:
+        writer.extend({"label": i, "text": f"text {i}"} for i in range(100))
+    assert Path("out.mldf").read_bytes() == Path("one.mldf").read_bytes()
+
+
+def test_a_matrix_is_written_although_a_worker_dies(cluster, folder):
+    flag, die = str(folder / "died"), die_once
+
+    def block(values):
+        if values[0, 0] == 0:
+            die(flag)
+        return values * 2
+
+    values = np.arange(600.0).reshape(20, 30)
+    array = dask.array.from_array(values, chunks=(7, 11)).map_blocks(block, dtype="f8", meta=np.empty((0, 0)))
+    coffer.dask.to_pycauset(array, folder / "out.pycauset")
+    assert files() == ["died", "out.pycauset"]
+    coffer.pycauset.write("one.pycauset", values * 2)
+    assert Path("out.pycauset").read_bytes() == Path("one.pycauset").read_bytes()
+
+
+def test_a_model_is_quantized_although_a_worker_dies(cluster, folder):
+    random = np.random.default_rng(3)
+    coffer.mcf.save_file({f"w{i}": random.normal(size=(64, 128)).astype("f4") for i in range(6)}, "model.mcf")
+    coffer.mcf.quantize("model.mcf", "one.mcf", "k4")
+    arm(cluster, "quantize_job", str(folder / "died"))
+    coffer.dask.quantize("model.mcf", "out.mcf", "k4", bytes_per_task=1)
+    assert files() == ["died", "model.mcf", "one.mcf", "out.mcf"]
+    assert Path("out.mcf").read_bytes() == Path("one.mcf").read_bytes()
+
+
+def test_a_set_is_packed_although_a_worker_dies(cluster, folder):
+    os.mkdir("data")
+    for i in range(50):
+        Path(f"data/{i:02}.txt").write_text(f"text {i}")
+    coffer.dask.pack("data", "one.mldf", samples_per_task=50)
+    arm(cluster, "pack_job", str(folder / "died"))
+    report = coffer.dask.pack("data", "out.mldf", samples_per_task=9)
+    assert files() == ["data", "died", "one.mldf", "out.mldf"] and files("data")[0] == "00.txt"
+    assert Path("out.mldf").read_bytes() == Path("one.mldf").read_bytes()
+    assert report["packed"] == 50 and report["complete"]
+
+
+def test_an_error_of_a_task_names_the_file(cluster, folder):
+    coffer.mcf.save_file({"bad": np.full((4, 32), np.inf, "f4")}, "model.mcf")
+    with pytest.raises(coffer.FormatError, match="model.mcf: \"bad\" is infinite") as caught:
+        coffer.dask.quantize("model.mcf", "out.mcf", "k4")
+    assert caught.value.code == "bad-value" and files() == ["model.mcf"]
+
+
+@pytest.mark.skipif(not os.environ.get("COFFER_TEST_ALL"), reason="slow: each death of a worker takes seconds; set COFFER_TEST_ALL=1")
+def test_a_worker_that_dies_again_and_again_fails_the_job_and_leaves_nothing(cluster, folder):
+    def sample(i):
+        if i == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"label": i}
+
+    bag = dask.bag.from_sequence(range(10), npartitions=2).map(sample)
+    with pytest.raises(distributed.scheduler.KilledWorker):
+        coffer.dask.to_mldf(bag, "out.mldf", {"label": "int"})
+    assert files() == []
