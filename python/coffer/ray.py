@@ -70,7 +70,7 @@ def _source(path: str, fields: "Optional[List[str]]", samples_per_task: Optional
     if missing:
         raise KeyError(f"{path}: no field {', '.join(sorted(missing))}; there are {', '.join(names)}")
 
-    class MldfDatasource(Datasource):  # type: ignore[misc]
+    class MldfDatasource(Datasource):
         def estimate_inmemory_data_size(self) -> int:
             return before[0]
 
