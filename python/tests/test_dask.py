@@ -60,6 +60,17 @@ def test_a_set_becomes_a_bag_or_a_table(dataset):
         coffer.dask.from_mldf(dataset, fields=["wrong"])
 
 
+def test_a_table_reads_the_columns_that_are_needed(dataset, monkeypatch):
+    asked = []
+    real = coffer.mldf.Dataset.batch
+    monkeypatch.setattr(coffer.mldf.Dataset, "batch",
+                        lambda self, samples, fields=None: (asked.append(list(fields)), real(self, samples, fields))[1])
+    table = coffer.dask.from_mldf(dataset, samples_per_task=10, collection="dataframe")
+    del asked[:]  # of the types of the columns
+    assert table["label"].sum().compute() == 300
+    assert asked == [["label"]] * 3
+
+
 def test_scans_and_matrices(matrix, scan):
     array = coffer.dask.from_pycauset(matrix, chunks=(2, 3))
     np.testing.assert_array_equal(array.compute(), np.arange(12.0).reshape(3, 4))

@@ -58,6 +58,20 @@ class _Samples(_Reader):
 
 
 class _SampleTable(_Reader):
+    """Dask asks for the columns that a computation needs: by `project_columns`, or since 2025 by the argument `columns`."""
+
+    @property
+    def columns(self) -> "List[str]":
+        return self.options["fields"]
+
+    def project_columns(self, columns: "Sequence[str]") -> "_SampleTable":
+        return _SampleTable(self.path, self.before, **{**self.options, "fields": list(columns)})
+
+    def __call__(self, span: Range, columns: "Optional[Sequence[str]]" = None) -> Any:
+        if columns is not None and list(columns) != self.columns:
+            return self.project_columns(columns)(span)
+        return super().__call__(span)
+
     def read(self, begin: int, end: int, fields: "Optional[Sequence[str]]" = None, **options: Any) -> Any:
         import pandas
 
@@ -81,8 +95,8 @@ def from_mldf(path: Path, *, samples_per_task: Optional[int] = None, fields: "Op
               collection: str = "bag", **options: Any) -> Any:
     """The samples of a set as a dask.bag of dicts, or with collection="dataframe" as a dask.dataframe.
 
-    samples_per_task : by default as many as have 64 MiB. fields : some of them; the others are not read. options : those
-    of coffer.mldf.Dataset.
+    samples_per_task : by default as many as have 64 MiB. fields : some of them; the others are not read, and neither are
+    columns of a data frame that a computation does not need. options : those of coffer.mldf.Dataset.
     """
     from ..mldf import Dataset
 
@@ -95,7 +109,7 @@ def from_mldf(path: Path, *, samples_per_task: Optional[int] = None, fields: "Op
     missing = set(fields or ()) - set(names)
     if missing:
         raise KeyError(f"{full}: no field {', '.join(sorted(missing))}; there are {', '.join(names)}")
-    chosen = None if fields is None else list(fields)
+    chosen = list(fields or names)
     spans = ranges(count, _per_task(samples_per_task, count, before[0]))
     kind = _SampleTable if collection == "dataframe" else _Samples
     reader = kind(full, before, fields=chosen, **options)
