@@ -91,8 +91,8 @@ def read_mldf(path: Path, *, fields: "Optional[Sequence[str]]" = None, samples_p
               override_num_blocks: Optional[int] = None, **options: Any) -> Any:
     """The samples of a set as a ray.data.Dataset, one row for each.
 
-    samples_per_task : by default as Ray divides the work. fields : some of them; the others are not read. options : those
-    of coffer.mldf.Dataset (key, verify, decode). The other arguments are those of ray.data.read_datasource.
+    samples_per_task : by default as Ray divides the work. fields : some of them; the others are not read. options :
+    those of coffer.mldf.Dataset (key, verify, decode). The other arguments are those of ray.data.read_datasource.
     """
     import ray.data
 

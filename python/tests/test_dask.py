@@ -395,8 +395,8 @@ def test_an_input_that_changes_during_the_job_is_an_error(texts, monkeypatch):
 
     real = _jobs._pack_part
 
-    def changing(folder, span, options):
-        result = real(folder, span, options)
+    def changing(*args):
+        result = real(*args)
         touch("data/odd/001.txt")
         return result
 
@@ -440,6 +440,18 @@ def test_pack_says_what_is_wrong(texts):
     with pytest.raises(FileNotFoundError, match="nothing"):
         coffer.dask.pack("nothing", "out.mldf")
     assert os.listdir(".") == ["data"]
+
+
+def test_a_worker_with_another_version_is_refused(texts, weights, monkeypatch):
+    from coffer.dask import _parts
+
+    real = _parts.same_version
+    monkeypatch.setattr("coffer.dask._jobs.same_version", lambda client: real(client + ".1"))
+    for job in (lambda: coffer.dask.pack(texts, "out.mldf"), lambda: coffer.dask.quantize(weights, "out.mcf", "k4")):
+        with pytest.raises(RuntimeError, match="install the same version everywhere"):
+            job()
+    with pytest.raises(ValueError, match="tasks open files by path"):
+        coffer.dask.from_mldf("s3://bucket/train.mldf")
 
 
 def test_errors_travel_between_processes(folder):

@@ -132,7 +132,7 @@ def test_an_error_of_a_task_names_the_file(cluster, folder):
     assert caught.value.code == "bad-value" and files() == ["model.mcf"]
 
 
-@pytest.mark.skipif(not os.environ.get("COFFER_TEST_ALL"), reason="slow: each death of a worker takes seconds; set COFFER_TEST_ALL=1")
+@pytest.mark.skipif(not os.environ.get("COFFER_TEST_ALL"), reason="slow; set COFFER_TEST_ALL=1")
 def test_a_worker_that_dies_again_and_again_fails_the_job_and_leaves_nothing(cluster, folder):
     def sample(i):
         if i == 5:

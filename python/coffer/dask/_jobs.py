@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .. import _core
 from .. import mcf as _mcf
-from ._parts import Job, Path, Stamp, absolute, compute, expect, part_path, ranges, stamps
+from ._parts import Job, Path, Stamp, absolute, compute, expect, part_path, ranges, same_version, stamps
 
 _TASK_BYTES = 256 << 20
 _MOST_TASKS = 1000
@@ -26,7 +26,8 @@ def _rules(type: "Union[str, Mapping[str, str], None]") -> Rules:
 
 
 def _quantize_part(model: str, folder: str, names: "List[str]", options: "Dict[str, Any]",
-                   before: "Dict[str, Stamp]") -> "Tuple[str, Dict[str, Any]]":
+                   before: "Dict[str, Stamp]", version: str) -> "Tuple[str, Dict[str, Any]]":
+    same_version(version)
     expect(before)
     path = part_path(folder, ".mcf")
     report = _core.quantize_job(model, path, {**options, "only": names}, None)
@@ -59,12 +60,13 @@ def _groups(names: "Sequence[str]", sizes: "Mapping[str, int]", limit: int) -> "
     return groups
 
 
-def _fixed(options: "Dict[str, Any]", plan: "Dict[str, Any]") -> "Dict[str, Any]":
-    """A target needs the errors of all tensors: the plan has found the types, and tasks follow it."""
+def _fixed(options: "Dict[str, Any]", plan: "Dict[str, Any]", names: "Sequence[str]") -> "Dict[str, Any]":
+    """A target needs the errors of all tensors: the plan has found the types, and tasks follow it for their tensors."""
     if not options["target_bpw"]:
         return options
+    chosen = set(names)
     rules = [(re.sub(r"([*?\[\]\\])", r"\\\1", row["name"]), row["type"]) for row in plan["tensors"]
-             if row["type"] != row["from"] and row["type"] in (*_QUANTIZED, "f16", "bf16")]
+             if row["name"] in chosen]
     return {**options, "target_bpw": 0.0, "rules": rules}
 
 
@@ -94,17 +96,16 @@ def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]"
         "allow_damaged": allow_damaged, "align": align, "name": name, "threads": threads}
     job = Job(out, overwrite, [full, *before])
     plan = _core.quantize_job(full, None, {**options, "plan": True, "threads": 0}, None)
-    fixed = _fixed(options, plan)
     names = [row["name"] for row in plan["tensors"]
              if row["type"] in _QUANTIZED and (requantize or row["type"] != row["from"])]
     from dask.delayed import delayed
 
     with job:
         work = delayed(_quantize_part, pure=False)
-        made = compute([work(full, job.folder, group, fixed, before)
+        made = compute([work(full, job.folder, group, _fixed(options, plan, group), before, _core.version)
                         for group in _groups(names, sizes, bytes_per_task)])
         report = _core.quantize_job(full, job.joined(), {
-            **fixed, "parts": [path for path, _ in made], "threads": 0, "no_dedup": not dedup,
+            **options, "parts": [path for path, _ in made], "threads": 0, "no_dedup": not dedup,
             "no_checksums": not checksums}, None)
         expect(before)
         job.publish()
@@ -116,7 +117,9 @@ def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]"
 
 # ---- Training sets ----
 
-def _pack_part(folder: str, span: "Tuple[int, int]", options: "Dict[str, Any]") -> "Tuple[str, Dict[str, Any]]":
+def _pack_part(folder: str, span: "Tuple[int, int]", options: "Dict[str, Any]",
+               version: str) -> "Tuple[str, Dict[str, Any]]":
+    same_version(version)
     path = part_path(folder, ".mldf")
     return path, _core.pack_job(path, {**options, "first": span[0], "count": span[1] - span[0]}, None)
 
@@ -130,16 +133,17 @@ def _pack_model(folder: str, inputs: "List[str]", options: "Dict[str, Any]",
     return path, report
 
 
-def pack(files: "Union[Path, Sequence[Path]]", out: Path, *, overwrite: bool = False, samples_per_task: Optional[int] = None,
-         threads: int = 1, **options: Any) -> "Dict[str, Any]":
-    """Packs folders, shards or a manifest into a set, on the workers of the current client, and writes the same bytes as
-    `coffer pack`; what is encrypted differs in every run.
+def pack(files: "Union[Path, Sequence[Path]]", out: Path, *, overwrite: bool = False,
+         samples_per_task: Optional[int] = None, threads: int = 1, **options: Any) -> "Dict[str, Any]":
+    """Packs folders, shards or a manifest into a set, on the workers of the current client, and writes the same bytes
+    as `coffer pack`; what is encrypted differs in every run.
 
     options : those of the command with underscores (kind, exclude, strict, decode, store_damaged, follow_links, root,
     labels, jpeg_quality, max_size, raw, zstd, zstd_level, dictionary, dedup, keep_going, page_size, checksums,
     descriptor_stride), and key to encrypt. threads : of each task. The result accounts for every file, as
-    `coffer pack --json` does. Every task lists the input again, so there are at most 1000 of them. An .mcf file is packed
-    by one task, because copying tensors needs the disk only; its options are those of coffer.mcf.pack.
+    `coffer pack --json` does. Every task lists the input and trains dictionaries again, so there are at most 1000 of
+    them. An .mcf file is packed by one task, because copying tensors needs the disk only; its options are those of
+    coffer.mcf.pack.
     """
     inputs = [absolute(item) for item in ([files] if isinstance(files, (str, os.PathLike)) else files)]
     target = absolute(out)
@@ -203,7 +207,7 @@ def _pack_to_set(inputs: "List[str]", out: str, overwrite: bool, threads: int, s
     expected = {**options, "expected_input": plan["input"]}
     with job:
         work = delayed(_pack_part, pure=False)
-        made = compute([work(job.folder, span, expected) for span in ranges(count, size) if span[1]])
+        made = compute([work(job.folder, span, expected, _core.version) for span in ranges(count, size) if span[1]])
         report = _core.pack_job(job.joined(), {**expected, "parts": [path for path, _ in made], "threads": 0}, None)
         job.publish()
     return _account(report, [part for _, part in made])

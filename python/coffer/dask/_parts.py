@@ -1,4 +1,4 @@
-"""What the jobs share: the state of the files that tasks read, and the folder in which tasks leave the parts of a file."""
+"""What the jobs share: the state of the files that tasks read, and the folder in which tasks leave parts of a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
 
 from .. import _core
 from .._errors import ChangedError, CofferError
+from .._open import is_url
 
 try:
     import fcntl
@@ -21,10 +22,20 @@ Stamp = Tuple[int, int, int]
 
 _TRIES, _PAUSE = 200, 0.02
 _OWNER = "owner"
+_YOUNG = 60  # seconds: a folder of this age may not have its lock yet
 
 
 def absolute(path: Path) -> str:
+    if is_url(path):
+        raise ValueError(f"{path}: tasks open files by path; mount the storage on all machines, or download the file")
     return os.path.abspath(os.fspath(path))
+
+
+def same_version(client: str) -> None:
+    """Another version may encode or compress differently, and the parts would not fit together."""
+    if _core.version != client:
+        raise RuntimeError(f"this worker has coffer {_core.version}, the client {client}; "
+                           "install the same version everywhere")
 
 
 def ranges(count: int, size: int) -> "List[Tuple[int, int]]":
@@ -76,8 +87,8 @@ def expect(before: "Dict[str, Stamp]") -> None:
 
 class Job:
     """Makes one file out of parts. Tasks write parts into `folder`, each under a name of its own; only parts that were
-    returned are joined, so that a task may run twice or die. The file appears at `out` when publish() is called; leaving
-    the block removes the folder."""
+    returned are joined, so that a task may run twice or die. The file appears at `out` when publish() is called;
+    leaving the block removes the folder."""
 
     def __init__(self, out: Path, overwrite: bool, inputs: "Sequence[str]" = ()) -> None:
         self.out, self._overwrite = absolute(out), overwrite
@@ -104,9 +115,13 @@ class Job:
         _remove_stale(self._prefix)
         new = f"{self.folder}.new"  # the folder must not be seen without its lock
         os.mkdir(new)
-        self._lock = os.open(os.path.join(new, _OWNER), os.O_RDWR | os.O_CREAT, 0o666)
-        _try_lock(self._lock)
-        os.rename(new, self.folder)
+        try:
+            self._lock = os.open(os.path.join(new, _OWNER), os.O_RDWR | os.O_CREAT, 0o666)
+            _try_lock(self._lock)
+            os.rename(new, self.folder)
+        except BaseException:
+            _remove(new)
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -159,12 +174,23 @@ def _try_lock(handle: int) -> bool:
 
 
 def _remove(folder: str) -> None:
-    """A task may add a file between the listing and the removal: tries again."""
+    """A task may add a file between the listing and the removal: tries again. The lock is removed last, so that a
+    folder that remains is still recognized."""
     for _ in range(_TRIES):
+        for entry in os.scandir(folder):
+            if entry.name != _OWNER:
+                _remove_file(entry.path)
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.exists(folder):
             return
         time.sleep(_PAUSE)
+
+
+def _remove_file(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # another process removed it, or the next try does
 
 
 def _is_ours(path: str) -> bool:
@@ -186,7 +212,7 @@ def _outside(out: str, inputs: "Sequence[str]") -> str:
         if os.path.isdir(path) and _is_inside(place, path):
             place = os.path.dirname(path)
     if os.stat(place).st_dev != os.stat(os.path.dirname(out)).st_dev:
-        raise ValueError(f"{out}: the output is inside the input, and the parts cannot be next to it; choose another folder")
+        raise ValueError(f"{out}: the output is inside the input, and parts cannot be next to it; choose another folder")
     return os.path.join(place, f"{os.path.basename(out)}.parts-")
 
 
@@ -194,9 +220,9 @@ def _remove_stale(prefix: str) -> None:
     """Removes the parts that a client left when it was killed: nobody holds their lock."""
     folder, prefix = os.path.split(prefix)
     for name in os.listdir(folder):
-        if not name.startswith(prefix):
-            continue
         path = os.path.join(folder, name)
+        if not name.startswith(prefix) or (name.endswith(".new") and time.time() - os.stat(path).st_mtime < _YOUNG):
+            continue
         try:
             handle = os.open(os.path.join(path, _OWNER), os.O_RDWR)
         except OSError:

@@ -58,7 +58,7 @@ class _Samples(_Reader):
 
 
 class _SampleTable(_Reader):
-    """Dask asks for the columns that a computation needs: by `project_columns`, or since 2025 by the argument `columns`."""
+    """Dask asks for the columns that a computation needs: by `project_columns`, new versions by the argument."""
 
     @property
     def columns(self) -> "List[str]":
@@ -95,8 +95,8 @@ def from_mldf(path: Path, *, samples_per_task: Optional[int] = None, fields: "Op
               collection: str = "bag", **options: Any) -> Any:
     """The samples of a set as a dask.bag of dicts, or with collection="dataframe" as a dask.dataframe.
 
-    samples_per_task : by default as many as have 64 MiB. fields : some of them; the others are not read, and neither are
-    columns of a data frame that a computation does not need. options : those of coffer.mldf.Dataset.
+    samples_per_task : by default as many as have 64 MiB. fields : some of them; the others are not read, and neither
+    are columns of a data frame that a computation does not need. options : those of coffer.mldf.Dataset.
     """
     from ..mldf import Dataset
 
@@ -169,8 +169,8 @@ class _Events(_Reader):
 
 
 def from_mlyze(path: Path, *, events_per_task: int = 1 << 20) -> Any:
-    """The events of a trace as a dask.dataframe: time (us), address, size, id, thread, type. Tasks read whole blocks of the
-    file, about events_per_task events each. A file of another profiler is read by one task."""
+    """The events of a trace as a dask.dataframe: time (us), address, size, id, thread, type. Tasks read whole blocks of
+    the file, about events_per_task events each. A file of another profiler is read by one task."""
     from .. import _core
     from ..mlyze import Trace
 
