@@ -18,13 +18,47 @@ import coffer.dask  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def triggers(tmp_path_factory):
+    """A folder: the first worker that calls a function of the C part whose name is there dies in the middle of it."""
+    return tmp_path_factory.mktemp("triggers")
+
+
+@pytest.fixture(scope="module")
+def cluster(triggers):
     with dask.config.set({"distributed.comm.timeouts.connect": "60s", "distributed.scheduler.allowed-failures": 1,
                           "distributed.nanny.pre-spawn-environ.PYTHONDONTWRITEBYTECODE": "1"}):
         with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
                                       silence_logs=100) as local, distributed.Client(local) as client:
             client.wait_for_workers(2)
+            register = getattr(client, "register_plugin", None) or client.register_worker_plugin
+            register(dying_functions(str(triggers)))
             yield client
+
+
+def dying_functions(folder):
+    class Dying(distributed.WorkerPlugin):
+        """Workers that are started again have it, too."""
+
+        name = "dying"
+
+        def setup(self, worker):
+            from coffer import _core
+
+            for name in ("quantize_job", "pack_job"):
+                setattr(_core, name, self.dying(name, getattr(_core, name)))
+
+        def dying(self, name, real):
+            def call(*args):
+                try:
+                    os.unlink(os.path.join(folder, name))
+                except FileNotFoundError:
+                    return real(*args)
+                real(*args[:-1], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            return call
+
+    return Dying()
 
 
 def die_once(flag):
@@ -34,29 +68,6 @@ def die_once(flag):
     except FileExistsError:
         return
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def arm(cluster, name, flag):
-    """The first worker that calls a function of the C part dies in the middle of it, or right after it."""
-    def patch():
-        import os
-        import signal
-
-        from coffer import _core
-
-        def dying(*args):
-            try:
-                os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                return real(*args)
-            real(*args[:-1], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        real = getattr(_core, name)
-        setattr(_core, name, dying)
-
-    cluster.wait_for_workers(2)
-    cluster.run(patch)
 
 
 def files(folder="."):
@@ -103,24 +114,24 @@ def test_a_matrix_is_written_although_a_worker_dies(cluster, folder):
     assert Path("out.pycauset").read_bytes() == Path("one.pycauset").read_bytes()
 
 
-def test_a_model_is_quantized_although_a_worker_dies(cluster, folder):
+def test_a_model_is_quantized_although_a_worker_dies(cluster, triggers):
     random = np.random.default_rng(3)
     coffer.mcf.save_file({f"w{i}": random.normal(size=(64, 128)).astype("f4") for i in range(6)}, "model.mcf")
     coffer.mcf.quantize("model.mcf", "one.mcf", "k4")
-    arm(cluster, "quantize_job", str(folder / "died"))
+    (triggers / "quantize_job").touch()
     coffer.dask.quantize("model.mcf", "out.mcf", "k4", bytes_per_task=1)
-    assert files() == ["died", "model.mcf", "one.mcf", "out.mcf"]
+    assert files(triggers) == [] and files() == ["model.mcf", "one.mcf", "out.mcf"]
     assert Path("out.mcf").read_bytes() == Path("one.mcf").read_bytes()
 
 
-def test_a_set_is_packed_although_a_worker_dies(cluster, folder):
+def test_a_set_is_packed_although_a_worker_dies(cluster, triggers):
     os.mkdir("data")
     for i in range(50):
         Path(f"data/{i:02}.txt").write_text(f"text {i}")
     coffer.dask.pack("data", "one.mldf", samples_per_task=50)
-    arm(cluster, "pack_job", str(folder / "died"))
+    (triggers / "pack_job").touch()
     report = coffer.dask.pack("data", "out.mldf", samples_per_task=9)
-    assert files() == ["data", "died", "one.mldf", "out.mldf"] and files("data")[0] == "00.txt"
+    assert files(triggers) == [] and files() == ["data", "one.mldf", "out.mldf"] and len(files("data")) == 50
     assert Path("out.mldf").read_bytes() == Path("one.mldf").read_bytes()
     assert report["packed"] == 50 and report["complete"]
 

@@ -212,7 +212,7 @@ def _outside(out: str, inputs: "Sequence[str]") -> str:
         if os.path.isdir(path) and _is_inside(place, path):
             place = os.path.dirname(path)
     if os.stat(place).st_dev != os.stat(os.path.dirname(out)).st_dev:
-        raise ValueError(f"{out}: the output is inside the input, and parts cannot be next to it; choose another folder")
+        raise ValueError(f"{out}: the output is inside the input, parts cannot be next to it; choose another folder")
     return os.path.join(place, f"{os.path.basename(out)}.parts-")
 
 
