@@ -53,12 +53,16 @@ typedef struct coffer_mldf_pack_opts {
     /* "input" of a dry run: names, sizes and times of the files. COFFER_E_CHANGED when the input is another
      * now; a part compares the list of samples, the join every file. NULL = any */
     const char *expected_input;
+    /* What the paths of samples call the folders of several inputs, one for each: the other machines may need
+     * absolute paths. NULL = as the inputs are named. */
+    const char *const *input_names;
 } coffer_mldf_pack_opts;
 
-#define COFFER_MLDF_PACK_OPTS_INIT                                                                         \
-    {                                                                                                      \
-        sizeof(coffer_mldf_pack_opts), COFFER_DATASET_AUTO, 0, 0, false, false, false, false, false, 0,    \
-            false, NULL, NULL, false, false, false, false, NULL, 0, NULL, NULL, false, 0, 0, NULL, 0, NULL \
+#define COFFER_MLDF_PACK_OPTS_INIT                                                                          \
+    {                                                                                                       \
+        sizeof(coffer_mldf_pack_opts), COFFER_DATASET_AUTO, 0, 0, false, false, false, false, false, 0,     \
+            false, NULL, NULL, false, false, false, false, NULL, 0, NULL, NULL, false, 0, 0, NULL, 0, NULL, \
+            NULL                                                                                            \
     }
 
 COFFER_API void coffer_mldf_pack_opts_init(coffer_mldf_pack_opts *out, uint32_t struct_size);

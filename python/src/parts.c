@@ -251,6 +251,9 @@ static coffer_mldf_pack_opts pack_options(settings *options)
     opts.count = take_number(options, "count");
     opts.parts = take_texts(&opts.part_count, options, "parts");
     opts.expected_input = take_text(options, "expected_input");
+    size_t names = 0;
+    const char *const *shown = take_texts(&names, options, "names");
+    opts.input_names = names ? shown : NULL;
     return opts;
 }
 

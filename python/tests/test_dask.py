@@ -1,9 +1,11 @@
 """coffer.dask without a cluster: collections, shards that are joined, and the bytes of the command."""
 
+import io
 import json
 import os
 import pickle
 import subprocess
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +195,23 @@ def test_an_existing_file_is_replaced_only_when_asked(folder):
     assert len(coffer.open("out.mldf")) == 10
 
 
+def test_a_failing_job_keeps_the_file_that_it_was_to_replace(folder):
+    Path("out.mldf").write_bytes(b"precious")
+    bag = dask.bag.from_sequence(range(4)).map(lambda i: {"label": 1 // i})
+    with pytest.raises(ZeroDivisionError):
+        coffer.dask.to_mldf(bag, "out.mldf", {"label": "int"}, overwrite=True)
+    assert read("out.mldf") == b"precious" and os.listdir(".") == ["out.mldf"]
+
+
+def test_a_replaced_file_keeps_its_permissions_and_links(folder):
+    Path("real.mldf").touch()
+    os.chmod("real.mldf", 0o640)
+    os.symlink("real.mldf", "out.mldf")
+    coffer.dask.to_mldf(dask.bag.from_sequence(numbered(4)), "out.mldf", overwrite=True)
+    assert os.path.islink("out.mldf") and os.stat("real.mldf").st_mode & 0o777 == 0o640
+    assert len(coffer.open("real.mldf")) == 4 and sorted(os.listdir(".")) == ["out.mldf", "real.mldf"]
+
+
 def test_a_file_that_appears_during_the_job_is_kept(folder):
     def writes(i):
         Path("out.mldf").write_bytes(b"precious")
@@ -379,6 +398,24 @@ def test_pack_takes_manifests_arrays_and_pictures(folder):
         report = coffer.dask.pack(source, "out.mldf", samples_per_task=5, overwrite=True, **options)
         assert read("out.mldf") == read("one.mldf"), source
         assert report["complete"]
+
+
+def test_pack_takes_shards_tables_and_several_folders(texts):
+    for shard in range(2):
+        with tarfile.open(f"shard{shard}.tar", "w") as tar:
+            for i in range(10):
+                for ending, data in (("txt", f"text {shard} {i}".encode()), ("cls", str(i % 3).encode())):
+                    member = tarfile.TarInfo(f"{shard}{i:03}.{ending}")
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+    rows = "".join(f"data/{'odd' if i % 2 else 'even'}/{i:03}.txt,{'big' if i > 20 else 'small'}\n" for i in range(40))
+    Path("rows.csv").write_text("file,size\n" + rows)
+    for inputs, arguments, options in ((["shard0.tar", "shard1.tar"], [], {}),
+                                       (["rows.csv"], ["--labels", "size"], {"labels": "size"}),
+                                       (["data/odd", "data/even"], [], {})):
+        command("pack", "--force", *inputs, "one.mldf", *arguments, expected=(0, 1))
+        coffer.dask.pack(inputs, "out.mldf", samples_per_task=6, overwrite=True, **options)
+        assert read("out.mldf") == read("one.mldf"), inputs
 
 
 def test_an_output_inside_the_input_is_not_packed(texts):

@@ -95,7 +95,8 @@ def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]"
         "activations": activations, "percentile": percentile, "portable_scales": portable_scales,
         "allow_damaged": allow_damaged, "align": align, "name": name, "threads": threads}
     job = Job(out, overwrite, [full, *before])
-    plan = _core.quantize_job(full, None, {**options, "plan": True, "threads": 0}, None)
+    named = os.fspath(model)  # the name of the model comes from its path
+    plan = _core.quantize_job(named, None, {**options, "plan": True, "threads": 0}, None)
     names = [row["name"] for row in plan["tensors"]
              if row["type"] in _QUANTIZED and (requantize or row["type"] != row["from"])]
     from dask.delayed import delayed
@@ -104,7 +105,7 @@ def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]"
         work = delayed(_quantize_part, pure=False)
         made = compute([work(full, job.folder, group, _fixed(options, plan, group), before, _core.version)
                         for group in _groups(names, sizes, bytes_per_task)])
-        report = _core.quantize_job(full, job.joined(), {
+        report = _core.quantize_job(named, job.joined(), {
             **options, "parts": [path for path, _ in made], "threads": 0, "no_dedup": not dedup,
             "no_checksums": not checksums}, None)
         expect(before)
@@ -145,13 +146,14 @@ def pack(files: "Union[Path, Sequence[Path]]", out: Path, *, overwrite: bool = F
     them. An .mcf file is packed by one task, because copying tensors needs the disk only; its options are those of
     coffer.mcf.pack.
     """
-    inputs = [absolute(item) for item in ([files] if isinstance(files, (str, os.PathLike)) else files)]
+    given = [os.fspath(item) for item in ([files] if isinstance(files, (str, os.PathLike)) else files)]
+    inputs = [absolute(item) for item in given]
     target = absolute(out)
     if not inputs:
         raise ValueError("no input to pack")
     if target.endswith(".mcf"):
         return _pack_to_model(inputs, target, overwrite, threads, options)
-    return _pack_to_set(inputs, target, overwrite, threads, samples_per_task, options)
+    return _pack_to_set(inputs, given, target, overwrite, threads, samples_per_task, options)
 
 
 def _pack_to_model(inputs: "List[str]", out: str, overwrite: bool, threads: int,
@@ -192,11 +194,12 @@ def _pack_options(inputs: "List[str]", threads: int, given: "Dict[str, Any]") ->
             "threads": threads}
 
 
-def _pack_to_set(inputs: "List[str]", out: str, overwrite: bool, threads: int, samples_per_task: Optional[int],
-                 given: "Dict[str, Any]") -> "Dict[str, Any]":
+def _pack_to_set(inputs: "List[str]", names: "List[str]", out: str, overwrite: bool, threads: int,
+                 samples_per_task: Optional[int], given: "Dict[str, Any]") -> "Dict[str, Any]":
     from dask.delayed import delayed
 
-    options = _pack_options(inputs, threads, given)
+    # Workers have other current folders: they get absolute paths, and the names that samples have in the set.
+    options = {**_pack_options(inputs, threads, given), "names": names}
     job = Job(out, overwrite, inputs)
     plan = _core.pack_job(None, {**options, "plan": True}, None)
     count = plan["samples"]

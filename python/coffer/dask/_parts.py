@@ -91,7 +91,9 @@ class Job:
     leaving the block removes the folder."""
 
     def __init__(self, out: Path, overwrite: bool, inputs: "Sequence[str]" = ()) -> None:
-        self.out, self._overwrite = absolute(out), overwrite
+        path = absolute(out)
+        self.out = os.path.realpath(path) if os.path.islink(path) else path  # a link stays what it is
+        self._overwrite = overwrite
         if os.path.exists(self.out):
             if not overwrite:
                 raise self._exists()
@@ -138,6 +140,7 @@ class Job:
         """Gives the file its name, in one step."""
         path = self.joined()
         if self._overwrite:
+            _take_attributes(path, self.out)
             os.replace(path, self.out)
         else:
             try:
@@ -153,6 +156,19 @@ class Job:
 
 def part_path(folder: str, extension: str) -> str:
     return os.path.join(folder, f"{uuid.uuid4().hex}{extension}")
+
+
+def _take_attributes(path: str, old: str) -> None:
+    """A file that replaces another one keeps its permissions and, where that is allowed, its owner."""
+    try:
+        found = os.stat(old)
+    except FileNotFoundError:
+        return
+    try:
+        os.chown(path, found.st_uid, found.st_gid)
+    except OSError:
+        pass
+    os.chmod(path, found.st_mode & 0o777)
 
 
 def _sync(folder: str) -> None:
