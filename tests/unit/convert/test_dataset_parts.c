@@ -223,6 +223,32 @@ static void parts_with_other_fields_are_refused_by_name(void **state)
     coffer_node_free(facts);
 }
 
+static void samples_of_several_folders_are_named_as_asked(void **state)
+{
+    static const char *const names[] = { "../data/even", "data/odd" };
+    char even[310], odd[310];
+    const char *const inputs[] = { even, odd };
+    coffer_mldf_pack_opts opts = options();
+    coffer_mldf *set = NULL;
+    coffer_source *src = NULL;
+    coffer_bytes path = COFFER_BYTES_INIT;
+    (void)state;
+    make_texts(4);
+    snprintf(even, sizeof even, "%s/even", input_path);
+    snprintf(odd, sizeof odd, "%s/odd", input_path);
+    opts.input_names = names;
+    assert_int_equal(coffer_mldf_pack(NULL, inputs, 2, whole_path, &opts, NULL), COFFER_OK);
+    assert_int_equal(coffer_source_open(&src, whole_path, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mldf_open(&set, src, NULL, NULL), COFFER_OK);
+    size_t field = coffer_mldf_find_field(set, "path");
+    assert_int_equal(coffer_mldf_read(&path, NULL, set, 0, field, NULL), COFFER_OK);
+    assert_int_equal(path.size, strlen("data/even/0000.txt"));
+    assert_memory_equal(path.data, "data/even/0000.txt", path.size);
+    coffer_free(path.data);
+    coffer_mldf_close(set);
+    coffer_source_close(src);
+}
+
 static void options_that_contradict_each_other_are_refused(void **state)
 {
     coffer_mldf_pack_opts opts = options();
@@ -252,6 +278,7 @@ int main(void)
         cmocka_unit_test_setup(a_change_of_the_input_stops_the_join, fresh),
         cmocka_unit_test_setup(a_changed_file_of_a_manifest_stops_the_join, fresh),
         cmocka_unit_test_setup(parts_with_other_fields_are_refused_by_name, fresh),
+        cmocka_unit_test_setup(samples_of_several_folders_are_named_as_asked, fresh),
         cmocka_unit_test_setup(options_that_contradict_each_other_are_refused, fresh),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
