@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/quantize/quantize.h"
-#include "convert/tensors/mcf_tensors.h"
+#include "convert/tensors/tensors.h"
 
 #include <inttypes.h>
 #include <string.h>
