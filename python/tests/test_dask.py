@@ -19,6 +19,7 @@ import dask.array  # noqa: E402
 import dask.bag  # noqa: E402
 
 import coffer.dask  # noqa: E402
+from conftest import ROOT  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +100,13 @@ def trace_with_blocks(folder):
     coffer.convert("in.collapsed", "run.mlyze", from_="collapsed")
     with coffer.open("run.mlyze") as trace:
         return "run.mlyze", len(trace)
+
+
+def test_a_trace_of_another_profiler_is_read_by_one_task(folder):
+    path = ROOT / "tests/compat/mlyze-tools/grow.heaptrack.zst"
+    table = coffer.dask.from_mlyze(path, events_per_task=10)
+    with coffer.open(path) as trace:
+        assert table.npartitions == 1 and len(table.compute()) == len(trace) > 10
 
 
 def test_an_empty_set_has_one_empty_partition(folder):

@@ -15,6 +15,7 @@ import dask.array  # noqa: E402
 import dask.bag  # noqa: E402
 
 import coffer.dask  # noqa: E402
+from conftest import ROOT  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +144,25 @@ def test_an_error_of_a_task_names_the_file(cluster, folder):
     assert caught.value.code == "bad-value" and files() == ["model.mcf"]
 
 
-@pytest.mark.skipif(not os.environ.get("COFFER_TEST_ALL"), reason="slow; set COFFER_TEST_ALL=1")
+def test_the_example_of_the_guide_is_true(cluster, folder):
+    text = (ROOT / "docs" / "python.md").read_text().split("## More than one machine")[1]
+    block = text.split("```python norun\n")[1].split("```")[0]
+    lines = [line for line in block.splitlines() if "Client(" not in line]
+    assert len(lines) == len(block.splitlines()) - 1
+    coffer.mcf.save_file({"w": np.ones((32, 64), "f4")}, "w.safetensors")
+    os.mkdir("llama")
+    os.rename("w.safetensors", "llama/model.safetensors")
+    for i in range(5):
+        os.makedirs(f"pictures/{i}")
+        Path(f"pictures/{i}/a.ppm").write_bytes(b"P6 2 2 255\n" + bytes([i]) * 12)
+    exec("\n".join(lines), {})
+    assert files() == ["llama", "llama-k4.mcf", "pictures", "threes.mldf", "train.mldf"]
+    with coffer.open("threes.mldf", decode=False) as threes, coffer.open("train.mldf", decode=False) as train:
+        assert threes.schema == train.schema and threes[:] == [train[3]]
+    assert coffer.check("llama-k4.mcf", full=True).ok
+
+
+@pytest.mark.skipif(not os.environ.get("COFFER_LATEST"), reason="run by make check-python-latest")
 def test_a_worker_that_dies_again_and_again_fails_the_job_and_leaves_nothing(cluster, folder):
     def sample(i):
         if i == 5:
