@@ -53,8 +53,8 @@ typedef struct coffer_mldf_pack_opts {
     /* "input" of a dry run: names, sizes and times of the files. COFFER_E_CHANGED when the input is another
      * now; a part compares the list of samples, the join every file. NULL = any */
     const char *expected_input;
-    /* What the paths of samples call the folders of several inputs, one for each: the other machines may need
-     * absolute paths. NULL = as the inputs are named. */
+    /* The names of the folders in the paths of samples, one for each of several inputs: the inputs themselves
+     * may have to be absolute paths. NULL = as the inputs are named. */
     const char *const *input_names;
 } coffer_mldf_pack_opts;
 

@@ -21,7 +21,7 @@ typedef struct folder_input {
     coffer__dataset_input base;
     coffer__folder_list list;
     int *folders;                            /* descriptors */
-    const char *const *names, *const *shown; /* shown : what the paths of samples call them */
+    const char *const *names, *const *shown; /* shown : in the paths of samples */
     size_t folder_count;
     bool follow_links;
     bool folders_are_classes; /* several folders without folders inside */
