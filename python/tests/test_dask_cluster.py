@@ -54,6 +54,9 @@ def dying_functions(folder):
                     os.unlink(os.path.join(folder, name))
                 except FileNotFoundError:
                     return real(*args)
+                out = next(arg for arg in args if isinstance(arg, str) and ".parts-" in arg)
+                with open(f"{out}.half", "w") as half:  # as a write leaves it that is killed
+                    half.write("half")
                 real(*args[:-1], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
                 os.kill(os.getpid(), signal.SIGKILL)
 
