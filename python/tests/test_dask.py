@@ -190,6 +190,15 @@ def test_a_failing_task_leaves_nothing(folder):
         assert os.listdir(".") == []
 
 
+def test_a_sample_that_does_not_fit_is_named(folder):
+    samples = numbered(10)
+    for wrong, kind, text in (({"label": "many"}, ValueError, "invalid literal"), ({"size": 3}, KeyError, "no field")):
+        bag = dask.bag.from_sequence([*samples, wrong], npartitions=3)
+        with pytest.raises(kind, match=f"out.mldf: partition 2, sample 2: .*{text}"):
+            coffer.dask.to_mldf(bag, "out.mldf")
+    assert os.listdir(".") == []
+
+
 def test_an_existing_file_is_replaced_only_when_asked(folder):
     bag = dask.bag.from_sequence(numbered(10), npartitions=2)
     Path("out.mldf").write_bytes(b"precious")
@@ -273,9 +282,9 @@ def test_a_matrix_that_would_lose_values_is_refused(folder, monkeypatch):
     monkeypatch.setattr(_write, "_STRIP_BYTES", 64)
     values = np.add.outer(np.arange(12.0), np.arange(12.0))
     values[11, 2] = -1
-    with pytest.raises(ValueError, match="not symmetric"):
+    with pytest.raises(ValueError, match="out.pycauset: the matrix is not symmetric"):
         coffer.dask.to_pycauset(dask.array.from_array(values, chunks=5), "out.pycauset", kind="symmetric")
-    with pytest.raises(ValueError, match="only zeros and ones"):
+    with pytest.raises(ValueError, match=r"out.pycauset: block at \(0, 0\): .*only zeros and ones"):
         coffer.dask.to_pycauset(dask.array.from_array(values, chunks=5), "out.pycauset", kind="causal")
     with pytest.raises(ValueError):
         coffer.dask.to_pycauset(dask.array.from_array(values, chunks=5), "out.pycauset", kind="triangular")

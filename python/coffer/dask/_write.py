@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 from .. import _arrays, _core
 from .. import mldf as _mldf
 from .. import pycauset as _pycauset
+from .._errors import CofferError
 from ._parts import Job, Path, compute, part_path
 
 _SET_OPTIONS = ("page_size", "zstd_level", "dedup", "threads", "key")
@@ -16,12 +17,25 @@ _STRIP_BYTES = 16 << 20
 
 # ---- Training sets ----
 
-def _write_samples(samples: "Iterable[Mapping[str, Any]]", folder: str, schema: "List[Dict[str, Any]]",
+def _named(error: Exception, where: str) -> Exception:
+    """The same error, with the file that was to be written."""
+    text = error.args[0] if error.args else error
+    for kind in (KeyError, TypeError, ValueError):
+        if isinstance(error, kind) and not isinstance(error, CofferError):
+            return kind(f"{where}: {text}")
+    return error
+
+
+def _write_samples(samples: "Iterable[Mapping[str, Any]]", folder: str, where: str, schema: "List[Dict[str, Any]]",
                    options: "Dict[str, Any]") -> "Tuple[str, int]":
     """One part under a name of its own: a task that runs twice writes two, and one of them is used."""
     path = part_path(folder, ".mldf")
     with _mldf.create(path, schema, page_size=4096, **options) as writer:
-        writer.extend(samples)
+        for sample in samples:
+            try:
+                writer.add(sample)
+            except Exception as error:
+                raise _named(error, f"{where}, sample {len(writer)}") from error
         count = len(writer)
     return path, count
 
@@ -51,7 +65,8 @@ def to_mldf(bag: Any, path: Path, schema: "Optional[Sequence[Mapping[str, Any]]]
     of_part = {name: options[name] for name in ("zstd_level", "threads", "key") if name in options}
     with job:
         write = delayed(_write_samples, pure=False)
-        parts = compute([write(part, job.folder, fields, of_part) for part in bag.to_delayed()])
+        parts = compute([write(part, job.folder, f"{job.out}: partition {i}", fields, of_part)
+                         for i, part in enumerate(bag.to_delayed())])
         joined = _core.mldf_join(job.joined(), {**options, "schema": json.dumps(fields),
                                                 "parts": [name for name, _ in parts]}, None)
         expected = sum(count for _, count in parts)
@@ -62,15 +77,19 @@ def to_mldf(bag: Any, path: Path, schema: "Optional[Sequence[Mapping[str, Any]]]
 
 # ---- Matrices ----
 
-def _write_block(block: Any, folder: str, kind: str, dtype: Any, place: "Tuple[int, int]") -> "Tuple[str, bool]":
+def _write_block(block: Any, folder: str, out: str, kind: str, dtype: Any,
+                 place: "Tuple[int, int]") -> "Tuple[str, bool]":
     """A block as a matrix of its own, and whether it has a value on the diagonal of the whole."""
     import numpy as np
 
     array = np.asarray(block)
     if array.dtype != dtype:
-        raise TypeError(f"the block at {place} has elements of type {array.dtype}, the array was declared as {dtype}")
+        raise TypeError(f"{out}: the block at {place} has elements of type {array.dtype}, the array is of {dtype}")
     if kind == "causal":
-        _pycauset._expect_kind(array, kind)
+        try:
+            _pycauset._expect_kind(array, kind)
+        except ValueError as error:
+            raise _named(error, f"{out}: block at {place}") from error
         array = array.astype(bool)
     row, col = place
     diagonal = bool(np.any(np.diagonal(array, row - col))) if -array.shape[0] < row - col < array.shape[1] else False
@@ -172,14 +191,17 @@ def to_pycauset(array: Any, path: Path, *, kind: str = "auto", metadata: "Option
     with job:
         write = delayed(_write_block, pure=False)
         blocks = table.to_delayed()
-        made = compute([write(blocks[i, j], job.folder, chosen, table.dtype, (rows[i], cols[j]))
+        made = compute([write(blocks[i, j], job.folder, job.out, chosen, table.dtype, (rows[i], cols[j]))
                         for i in range(len(rows) - 1) for j in range(len(cols) - 1)])
         width = len(cols) - 1
         paths = [[path for path, _ in made[i * width:(i + 1) * width]] for i in range(len(rows) - 1)]
         grid = _Grid(paths, table.chunks[0], table.chunks[1], stored)
         diagonal = chosen == "symmetric" or (chosen == "triangular" and any(found for _, found in made))
-        _core.pycauset_stream(job.joined(), _pycauset._TYPES[chosen], name, *grid.shape, diagonal,
-                              grid.strips(chosen).__next__, changes)
+        try:
+            _core.pycauset_stream(job.joined(), _pycauset._TYPES[chosen], name, *grid.shape, diagonal,
+                                  grid.strips(chosen).__next__, changes)
+        except ValueError as error:
+            raise _named(error, job.out) from error
         job.publish()
 
 
