@@ -190,6 +190,19 @@ def test_a_failing_task_leaves_nothing(folder):
         assert os.listdir(".") == []
 
 
+def test_without_a_cluster_tasks_run_in_threads(folder):
+    process = os.getpid()
+    bag = dask.bag.from_sequence(range(8), npartitions=4).map(lambda i: {"label": i, "here": os.getpid() == process})
+    with dask.config.set(scheduler=None):
+        coffer.dask.to_mldf(bag, "out.mldf")
+    assert coffer.open("out.mldf").column("here").tolist() == [1] * 8
+    empty = dask.bag.from_sequence(range(8), npartitions=4).filter(lambda i: i > 4).map(lambda i: {"label": i})
+    with pytest.raises(ValueError, match="first partition has no samples .*; pass a schema"):
+        coffer.dask.to_mldf(empty, "other.mldf")
+    coffer.dask.to_mldf(empty, "other.mldf", {"label": "int"})
+    assert coffer.open("other.mldf").column("label").tolist() == [5, 6, 7]
+
+
 def test_a_sample_that_does_not_fit_is_named(folder):
     samples = numbered(10)
     for wrong, kind, text in (({"label": "many"}, ValueError, "invalid literal"), ({"size": 3}, KeyError, "no field")):
@@ -284,7 +297,7 @@ def test_a_matrix_that_would_lose_values_is_refused(folder, monkeypatch):
     values[11, 2] = -1
     with pytest.raises(ValueError, match="out.pycauset: the matrix is not symmetric"):
         coffer.dask.to_pycauset(dask.array.from_array(values, chunks=5), "out.pycauset", kind="symmetric")
-    with pytest.raises(ValueError, match=r"out.pycauset: block at \(0, 0\): .*only zeros and ones"):
+    with pytest.raises(ValueError, match=r"out.pycauset: block at \([0-9]+, [0-9]+\): .*only zeros and ones"):
         coffer.dask.to_pycauset(dask.array.from_array(values, chunks=5), "out.pycauset", kind="causal")
     with pytest.raises(ValueError):
         coffer.dask.to_pycauset(dask.array.from_array(values, chunks=5), "out.pycauset", kind="triangular")

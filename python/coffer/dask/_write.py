@@ -41,7 +41,9 @@ def _write_samples(samples: "Iterable[Mapping[str, Any]]", folder: str, where: s
 
 
 def _schema_of(bag: Any, path: Path) -> "List[Dict[str, Any]]":
-    first = bag.take(1, warn=False)
+    # As a delayed value it runs where the tasks run; a bag by itself starts processes.
+    [first] = compute(bag.take(1, compute=False, warn=False).to_delayed())
+    first = list(first)
     if not first:
         raise ValueError(f"{path}: the first partition has no samples to infer the fields from; pass a schema")
     return _mldf.infer_schema(first[0])
@@ -52,7 +54,7 @@ def to_mldf(bag: Any, path: Path, schema: "Optional[Sequence[Mapping[str, Any]]]
     """Writes a dask.bag of dicts as one set, in the order of the bag.
 
     Each partition is written by a task; the file appears when all of them are complete, with the same bytes as if one
-    process had written it. schema : inferred from the first sample, for which the first partition is computed twice.
+    process had written it. schema : inferred from the first sample, which is computed twice then.
     options : page_size, zstd_level, dedup, threads and key, as in coffer.mldf.create.
     """
     from dask.delayed import delayed
