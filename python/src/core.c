@@ -94,7 +94,7 @@ static int execute(PyObject *module)
     if (core_add_source(module) || core_add_verbs(module) || core_add_tensors(module) ||
         core_add_mcf_writer(module) || core_add_quant(module) || core_add_mldf(module) ||
         core_add_mldf_writer(module) || core_add_mscan(module) || core_add_mlyze(module) ||
-        core_add_pycauset(module))
+        core_add_pycauset(module) || core_add_parts(module))
         return -1;
     return 0;
 }

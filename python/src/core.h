@@ -36,6 +36,7 @@ int core_add_mldf_writer(PyObject *module);
 int core_add_mscan(PyObject *module);
 int core_add_mlyze(PyObject *module);
 int core_add_pycauset(PyObject *module);
+int core_add_parts(PyObject *module);
 
 /* ---- Errors ---- */
 
@@ -96,6 +97,8 @@ PyObject *core_handle_close(PyObject *object, PyObject *unused);
 PyObject *core_handle_closed(PyObject *object, void *unused);
 void core_handle_dealloc(PyObject *object); /* after the handle itself was freed */
 
+/* Changes of metadata from a list of (kind, path, value); NULL with an exception. */
+coffer_pycauset_changes *core_pycauset_changes(core_state *state, PyObject *list);
 /* The set of an open Mldf; NULL with an exception for anything else. */
 coffer_mldf *core_mldf_of(core_state *state, PyObject *object);
 /* Read-only bytes that keep `owner` alive. */
