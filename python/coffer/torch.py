@@ -66,17 +66,17 @@ def to_stored(tensor: torch.Tensor) -> "Tuple[str, Tuple[int, ...], Any]":
     return name, tuple(tensor.shape), flat.numpy().view("u1")
 
 
-def _tensor(model: "_mcf.Model", name: str) -> torch.Tensor:
+def _tensor(model: "_mcf.Model", name: str, device: Any = "cpu") -> torch.Tensor:
     value = model[name]
     if isinstance(value, _mcf.QuantTensor):
-        return torch.from_numpy(value.dequantize())
-    return from_numpy(value, model.tensor_info(name)["dtype"])
+        return torch.from_numpy(value.dequantize()).to(device)
+    return from_numpy(value, model.tensor_info(name)["dtype"]).to(device)
 
 
-def load_file(path: Path) -> "Dict[str, torch.Tensor]":
-    """All tensors by name; they share the memory of the file, so do not change them in place."""
+def load_file(path: Path, device: Any = "cpu") -> "Dict[str, torch.Tensor]":
+    """All tensors by name. On the CPU they share the memory of the file, so do not change them in place."""
     with _mcf.Model(path) as model:
-        return {name: _tensor(model, name) for name in model}
+        return {name: _tensor(model, name, device) for name in model}
 
 
 def save_file(tensors: "Mapping[str, torch.Tensor]", path: Path, metadata: "Optional[Mapping[str, str]]" = None, *,
