@@ -16,6 +16,7 @@ from . import _core
 from ._arrays import data_frame
 from ._open import as_input, pickled
 from ._progress import Progress, callback
+from ._transaction import Transaction
 
 if TYPE_CHECKING:
     import numpy as np
@@ -255,7 +256,7 @@ class Scan:
 
 # ---- Writing ----
 
-class Writer:
+class Writer(Transaction):
     """Writes sequences of records. The file appears when the `with` block ends without an exception.
 
     >>> with coffer.mscan.create("new.mscan", model_name="tiny") as writer:
@@ -303,15 +304,6 @@ class Writer:
 
     def discard(self) -> None:
         self._writer.discard()
-
-    def __enter__(self) -> "Writer":
-        return self
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.discard()
 
 
 def create(path: Path, **options: Any) -> Writer:
