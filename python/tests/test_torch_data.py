@@ -49,7 +49,7 @@ def _combinations(workers, methods):
 
 
 def _check_order(path, workers, method, persistent, shares):
-    """shares : (rank, world, window_pages). Workers that are spawned anew for each epoch read only one: they start slowly."""
+    """shares : (rank, world, window_pages). Workers that are started again for each epoch read only one: they start slowly."""
     epochs = range(1 if method == "spawn" and not persistent else 2)
     for rank, world, window_pages in shares:
         expected = [_order(path, seed=3, epoch=epoch, window_pages=window_pages)[rank::world] for epoch in epochs]
