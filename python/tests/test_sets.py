@@ -60,6 +60,16 @@ def test_values_of_the_wrong_kind_are_refused_and_nothing_is_written(folder):
     assert list(folder.iterdir()) == []
 
 
+def test_a_number_that_is_missing_is_not_stored_as_zero(dataset, folder):
+    with pytest.raises(ValueError, match="label.*cannot mark numbers as absent"):
+        with coffer.mldf.create("x.mldf", {"label": "int", "text": "text"}) as writer:
+            writer.add({"text": "x"})
+    assert sorted(path.name for path in folder.iterdir()) == [dataset]
+    with pytest.raises(ValueError, match="score"):
+        coffer.mldf.set_values(dataset, {(0, "score"): None})
+    assert coffer.open(dataset)[0, "score"] == 0.0
+
+
 def test_a_file_is_not_overwritten_unasked(dataset):
     with pytest.raises(FileExistsError):
         coffer.mldf.create(dataset)
@@ -134,3 +144,33 @@ def test_pictures_are_decoded_and_scaled(folder):
         assert "<img" in data._repr_html_()
     with coffer.open("p.mldf", decode=False) as data:
         assert data[0, "image"] == png
+
+
+def _wav(samples, rate):
+    import io
+    import wave
+
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(samples.shape[1])
+        writer.setsampwidth(2)
+        writer.setframerate(rate)
+        writer.writeframes(samples.astype("<i2").tobytes())
+    return file.getvalue()
+
+
+def test_sounds_are_stored_as_files_and_decoded(folder):
+    samples = np.stack([np.sin(np.arange(800) / 10) * 20000, np.arange(800) - 400], 1).astype("i2")
+    wav = _wav(samples, 8000)
+    with coffer.mldf.create("s.mldf") as writer:
+        writer.add({"sound": wav})
+    with coffer.open("s.mldf") as data:
+        found = data[0, "sound"]
+        assert data.schema[0]["type"] == "audio-compressed" and found.dtype == np.float32
+        np.testing.assert_allclose(found * 32768, samples, atol=1)
+        assert data.bytes(0, "sound") == wav and data._entry(0, "sound")["sample_rate"] == 8000
+    assert coffer.check("s.mldf", full=True, decode=True).ok
+    with pytest.raises(coffer.CofferError):
+        with coffer.mldf.create("t.mldf", {"sound": "audio"}) as writer:
+            writer.add({"sound": b"not a sound"})
+    assert [path.name for path in folder.iterdir()] == ["s.mldf"]
