@@ -39,6 +39,11 @@ def dtype_of(name: str) -> "Optional[np.dtype[Any]]":
     return np.dtype(getattr(ml_dtypes, full))
 
 
+def bits_of(name: str) -> str:
+    """The NumPy type of the bits of an element type: unsigned integers for types that NumPy lacks."""
+    return _ML_DTYPES[name][1] if name in _ML_DTYPES else _NUMPY.get(name, "V")
+
+
 def name_of(dtype: Any) -> str:
     """The element type of a NumPy type, of its name ("float32"), or of Coffer's own name ("f32")."""
     if isinstance(dtype, str) and (dtype in _NUMPY or dtype in _ML_DTYPES):

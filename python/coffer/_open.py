@@ -37,20 +37,25 @@ def as_input(path: Any) -> Any:
     return os.fspath(path) if isinstance(path, os.PathLike) else path
 
 
-def open(path: Input, mode: str = "r", **options: Any) -> "AnyFile":
+def open(path: Input, mode: str = "r", **options: Any) -> Any:
     """Opens a file of any kind: a path, bytes, a binary file object, or a URL when fsspec is installed.
 
     Models (mcf, safetensors, GGUF, npy, npz, a Hugging Face folder) give a coffer.mcf.Model, training sets a
     coffer.mldf.Dataset, scans a coffer.mscan.Scan, traces (also of heaptrack) a coffer.mlyze.Trace, matrices a
     coffer.pycauset.Matrix. Options are those of the class.
 
+    mode : "r" reads. "r+" changes metadata: a coffer.mcf.Editor, or a Matrix, whose `meta` can be assigned to. "a"
+    appends: the writer of coffer.mldf.append or coffer.mscan.append.
+
     >>> with coffer.open("model.mcf") as model:
     ...     model["embed"].shape
     (2, 3)
     """
+    if mode in ("r+", "a"):
+        return _open_for_change(path, mode, options)
     if mode != "r":
-        raise ValueError(f"mode is {mode!r}; files are written by coffer.mldf.create, coffer.mscan.create, "
-                         "coffer.pycauset.write and coffer.mcf.save_file")
+        raise ValueError(f"mode is {mode!r}; it can be r, r+ or a. New files are written by coffer.mldf.create, "
+                         "coffer.mscan.create, coffer.pycauset.write and coffer.mcf.save_file")
     given = as_input(path)
     if isinstance(given, str) and os.path.isdir(given):
         from .mcf import Model
@@ -58,6 +63,29 @@ def open(path: Input, mode: str = "r", **options: Any) -> "AnyFile":
         return Model(given, **options)
     source = _core.Source(given, options.pop("access", "auto"))
     return open_source(source, source.identify(), given, options)
+
+
+def _open_for_change(path: Any, mode: str, options: "dict[str, Any]") -> Any:
+    if not isinstance(path, (str, os.PathLike)) or is_url(path):
+        raise ValueError(f"mode is {mode!r}: only a file with a path can be changed")
+    name = os.fspath(path)
+    kind = _core.Source(name).identify()
+    if (kind, mode) == ("mcf", "r+"):
+        from .mcf import Editor
+
+        return Editor(name, **options)
+    if (kind, mode) == ("pycauset", "r+"):
+        return open(name, **options)
+    if (kind, mode) == ("mldf", "a"):
+        from . import mldf
+
+        return mldf.append(name, **options)
+    if (kind, mode) == ("mscan", "a"):
+        from . import mscan
+
+        return mscan.append(name, **options)
+    raise ValueError(f"{name}: mode {mode!r} is not possible for {kind} files; r+ changes the metadata of mcf and pycauset "
+                     "files, a appends to mldf and mscan files")
 
 
 def open_source(source: Any, kind: str, given: Any, options: "dict[str, Any]") -> "AnyFile":

@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 Path = Union[str, "os.PathLike[str]"]
 Sample = Mapping[str, Any]
 
-__all__ = ["Dataset", "Writer", "create", "append", "set_values", "delete", "concat", "infer_schema"]
+__all__ = ["Dataset", "Writer", "create", "append", "set_values", "delete", "concat", "infer_schema", "from_arrow",
+           "from_pandas", "from_datasets"]
 
 _INT, _FLOAT = 1, 2  # coffer_mldf_entry_kind
 _MODE_RAW = 0
 _CODEC_PCM = 0
 _ENCODING_UTF8 = 0
+_MOST_TARGETS = 64  # fields of one call
+_NO_NUMBER = ("field {name} ({kind}) has no value, and the format cannot mark numbers as absent; give a number, or use the "
+              "type json for this field")
 
 
 class Dataset(_core.Mldf):
@@ -199,36 +203,90 @@ class Dataset(_core.Mldf):
             self._column(self._index(field), numbers, begin, count)
         return numbers
 
-    def batch(self, samples: Any, fields: "Optional[Sequence[str]]" = None) -> "Dict[str, Any]":
+    def _element_type(self, field: str) -> Optional[str]:
+        """The type of a field's numbers or arrays; None for other fields."""
+        kind = self._kind(field)
+        if kind in (_INT, _FLOAT):
+            return "i64" if kind == _INT else "f64"
+        found = self._fields[self._index(field)]
+        return found["dtype"] if found["type"] == "ndarray" else None
+
+    def _fixed_shape(self, field: str) -> "Optional[Tuple[int, ...]]":
+        """The shape that all values of a field have; None when it differs, or when values may be absent."""
+        found = self._fields[self._index(field)]
+        if self._kind(field) in (_INT, _FLOAT):
+            return ()
+        shape = tuple(found["shape"] or ())
+        if found["type"] != "ndarray" or found["optional"] or not shape or 0 in shape:
+            return None
+        return None if _arrays.dtype_of(found["dtype"]) is None else shape
+
+    def batch(self, samples: Any, fields: "Optional[Sequence[str]]" = None, *,
+              out: "Optional[Mapping[str, Array]]" = None) -> "Dict[str, Any]":
         """Several samples at once, read in the order of the file by all cores: arrays for numbers and for arrays of
-        one shape, lists for everything else."""
+        one shape, lists for everything else. out : arrays to fill instead of new ones, for fields of numbers or of
+        arrays with a fixed shape; their first dimension is at least the number of samples."""
         indices = self._samples(samples)
         names = self._names if fields is None else tuple(fields)
-        plain = [name for name in names if self._kind(name) in (_INT, _FLOAT)]
+        unused = set(out or ()) - set(names)
+        if unused:
+            raise KeyError(f"out has {', '.join(sorted(unused))}, which is not read")
         result: "Dict[str, Any]" = {}
         targets = []
-        import numpy as np
-
-        for name in plain:
-            result[name] = np.empty(len(indices), np.int64 if self._kind(name) == _INT else np.float64)
-            targets.append((self._index(name), result[name], 0, None, None))
-        if targets and len(indices):
-            self._reader().read(indices, targets)
+        for name in names:
+            shape = self._fixed_shape(name)
+            if shape is not None:
+                given = None if out is None else out.get(name)
+                array = self._target(name, shape, len(indices), given)
+                result[name] = array
+                stride = 0 if shape == () else array.nbytes // max(len(indices), 1)
+                targets.append((self._index(name), array.view("u1") if shape else array, stride, None, None))
+            elif out is not None and name in out:
+                raise ValueError(f"{name} has values of different sizes: it cannot be read into an array")
+        if len(indices):
+            for begin in range(0, len(targets), _MOST_TARGETS):
+                self._reader().read(indices, targets[begin:begin + _MOST_TARGETS])
         for name in names:
             if name not in result:
                 values = [self[int(sample), name] for sample in indices]
                 result[name] = _stacked(values)
         return {name: result[name] for name in names}
 
+    def _target(self, name: str, shape: "Tuple[int, ...]", count: int, given: "Optional[Array]") -> "Array":
+        dtype = _arrays.dtype_of(self._element_type(name) or "")
+        if given is not None:
+            if given.ndim == 0 or len(given) < count:
+                raise ValueError(f"out[{name!r}] is for {len(given) if given.ndim else 0} samples, expected {count}")
+            given = given[:count]
+        try:
+            return _arrays.output(given, (count, *shape), dtype)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
     def __iter__(self) -> "Iterator[Dict[str, Any]]":
         for sample in range(len(self)):
             yield self[sample]
 
+    # ---- Tables ----
+
     def to_pandas(self, fields: "Optional[Sequence[str]]" = None) -> Any:
         """A pandas DataFrame, one row for each sample."""
-        import pandas
+        from . import _tables
 
-        return pandas.DataFrame({name: self.column(name) for name in fields or self._names})
+        return _tables.to_pandas(self, fields)
+
+    def to_arrow(self, fields: "Optional[Sequence[str]]" = None) -> Any:
+        """A pyarrow.Table. Numbers, text and bytes are read into Arrow's own layout in one call, without a Python object
+        for each value; pictures and sounds are their stored bytes, JSON is text. from_arrow() restores the types."""
+        from . import _tables
+
+        return _tables.to_arrow(self, fields)
+
+    def to_datasets(self, fields: "Optional[Sequence[str]]" = None) -> Any:
+        """A datasets.Dataset of Hugging Face; pictures are an Image feature."""
+        from . import _tables
+
+        return _tables.to_datasets(self, fields)
 
     def order(self, *, epoch: int = 0, seed: int = 0, first: int = 0, count: Optional[int] = None,
               shuffle: bool = True, window_pages: int = 0, rank: int = 0, world: int = 1,
@@ -324,7 +382,12 @@ def _infer(name: str, value: Any) -> "Dict[str, Any]":
         return {"name": name, "type": _bytes_type(bytes(memoryview(value)[:16]))}
     if isinstance(value, (dict, list)) or value is None:
         return {"name": name, "type": "json", "optional": True}
-    array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    if hasattr(value, "detach"):
+        from ._torch_tensors import to_stored
+
+        dtype, shape, _ = to_stored(value)
+        return {"name": name, "type": "ndarray", "dtype": dtype, "shape": [0] * len(shape)}
+    array = np.asarray(value)
     return {"name": name, "type": "ndarray", "dtype": _arrays.name_of(array.dtype), "shape": [0] * array.ndim}
 
 
@@ -374,6 +437,8 @@ class Writer:
             for index, (name, kind) in enumerate(self._fields):
                 if sample.get(name) is not None:
                     _put(self._writer, index, kind, name, sample[name])
+                elif kind in ("int", "float"):
+                    raise ValueError(_NO_NUMBER.format(name=name, kind=kind))
             self._writer.end_sample()
         except BaseException:
             self._writer.cancel_sample()
@@ -434,11 +499,21 @@ def _put(writer: "_core.MldfWriter", index: int, kind: str, name: str, value: An
 def _put_array(writer: "_core.MldfWriter", index: int, value: Any) -> None:
     import numpy as np
 
-    dtype = _arrays.dtype_of(writer.fields()[index][3] or "")
-    array = np.ascontiguousarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-    if array.dtype != dtype:
-        raise TypeError(f"an array of {array.dtype}, expected {dtype}")
-    writer.set_array(index, np.shape(value), array.reshape(-1).view("u1"))
+    name = writer.fields()[index][3] or ""
+    if hasattr(value, "detach"):
+        from ._torch_tensors import to_stored
+
+        given, shape, data = to_stored(value)
+    else:
+        array = np.ascontiguousarray(value)
+        given, shape, data = _arrays.name_of(array.dtype), np.shape(value), array.reshape(-1).view("u1")
+        if array.dtype == np.dtype(_arrays.bits_of(name)):
+            given = name  # the bits of a type that NumPy lacks
+        if array.dtype.byteorder == ">":
+            raise TypeError(f"an array of {array.dtype}, expected {_arrays.dtype_of(name)}")
+    if given != name:
+        raise TypeError(f"an array of {given}, expected {name}")
+    writer.set_array(index, shape, data)
 
 
 def create(path: Path, schema: "Union[None, Sequence[Mapping[str, Any]], Mapping[str, str]]" = None,
@@ -475,6 +550,11 @@ def set_values(path: Path, changes: "Mapping[Tuple[int, str], Any]", *, key: Opt
             name, kind = names[field]
             _put(writer, field, kind, name, value)
 
+    for (_, field), value in values.items():
+        name, kind = names[field]
+        if value is None and kind in ("int", "float"):
+            raise ValueError(_NO_NUMBER.format(name=name, kind=kind))
+
     samples = np.array([sample for sample, _ in values], np.uint64)
     fields = np.array([field for _, field in values], np.uint64)
     _core.mldf_replace(os.fspath(path), samples, fields, fill, _core.mldf_empty_writer(), key)
@@ -494,3 +574,28 @@ def concat(paths: "Sequence[Path]", out: Path, *, overwrite: bool = False, progr
     sets = [Dataset(path) for path in paths]
     with callback(progress, "concat") as step:
         _core.mldf_concat(os.fspath(out), sets, overwrite, step)
+
+
+# ---- Tables ----
+
+def from_arrow(table: Any, path: Path, schema: Any = None, *, overwrite: bool = False, **options: Any) -> int:
+    """Writes the rows of a pyarrow.Table, a RecordBatchReader or any object with __arrow_c_stream__ (polars, DuckDB) as
+    a new set and returns their number. schema : as in create(); by default the types of the columns decide."""
+    from . import _tables
+
+    return _tables.from_arrow(table, os.fspath(path), schema, overwrite=overwrite, **options)
+
+
+def from_pandas(frame: Any, path: Path, schema: Any = None, *, overwrite: bool = False, **options: Any) -> int:
+    """Writes the rows of a pandas.DataFrame as a new set, without the index, and returns their number."""
+    from . import _tables
+
+    return _tables.from_pandas(frame, os.fspath(path), schema, overwrite=overwrite, **options)
+
+
+def from_datasets(dataset: Any, path: Path, schema: Any = None, *, overwrite: bool = False, **options: Any) -> int:
+    """Writes the rows of a datasets.Dataset of Hugging Face as a new set and returns their number. Pictures and sounds
+    are stored with the bytes that they have there."""
+    from . import _tables
+
+    return _tables.from_datasets(dataset, os.fspath(path), schema, overwrite=overwrite, **options)

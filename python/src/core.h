@@ -29,12 +29,15 @@ void core_free_object(PyObject *object);
 int core_add_source(PyObject *module);
 int core_add_verbs(PyObject *module);
 int core_add_tensors(PyObject *module);
+int core_add_models(PyObject *module);
 int core_add_mcf_writer(PyObject *module);
+int core_add_mcf_editor(PyObject *module);
 int core_add_quant(PyObject *module);
 int core_add_mldf(PyObject *module);
 int core_add_mldf_batch(PyObject *module);
 int core_add_mldf_writer(PyObject *module);
 int core_add_mscan(PyObject *module);
+int core_add_mscan_writer(PyObject *module);
 int core_add_mlyze(PyObject *module);
 int core_add_pycauset(PyObject *module);
 
@@ -69,8 +72,14 @@ coffer_dtype core_dtype(const char *name);
 /* A path as bytes (new reference), from str, bytes or os.PathLike. */
 PyObject *core_path(PyObject *object);
 
-/* A tree to be filled by a call of the library. */
+/* A tree or a report to be filled by a call of the library. */
 coffer_node *core_node_new(void);
+coffer_report *core_report_new(void);
+/* The tree or the report as an object, or the exception; both are freed. */
+PyObject *core_node_result(core_state *state, coffer_status status, const coffer_error *err,
+                           coffer_node *node, PyObject *path);
+PyObject *core_report_result(core_state *state, coffer_status status, const coffer_error *err,
+                             coffer_report *report, PyObject *path);
 
 /* ---- Sources and views ---- */
 
@@ -96,6 +105,28 @@ PyObject *core_handle_fail(PyObject *object, const coffer_error *err);
 PyObject *core_handle_close(PyObject *object, PyObject *unused);
 PyObject *core_handle_closed(PyObject *object, void *unused);
 void core_handle_dealloc(PyObject *object); /* after the handle itself was freed */
+
+/* ---- Writers ---- */
+
+/* A writer of the library: the types that end with commit or discard. */
+typedef struct core_writer {
+    PyObject_HEAD void *writer;                               /* NULL after commit or discard */
+    PyObject *path;                                           /* str */
+    coffer_status (*commit)(void *writer, coffer_error *err); /* frees the writer */
+    void (*discard)(void *writer);
+} core_writer;
+
+/* Remembers how the writer ends and where its file is. The path as bytes, or NULL with an exception. */
+PyObject *core_writer_begin(PyObject *object, PyObject *path, coffer_status (*commit)(void *, coffer_error *),
+                            void (*discard)(void *));
+void *core_writer_open(PyObject *object); /* NULL with an exception when it is closed */
+/* None, or NULL with the exception of the error. */
+PyObject *core_writer_done(PyObject *object, coffer_status status, const coffer_error *err);
+PyObject *core_writer_commit(PyObject *object, PyObject *unused);
+PyObject *core_writer_discard(PyObject *object, PyObject *unused);
+void core_writer_dealloc(PyObject *object);
+
+/* ---- Sets ---- */
 
 /* The set of an open Mldf; NULL with an exception for anything else. */
 coffer_mldf *core_mldf_of(core_state *state, PyObject *object);

@@ -60,6 +60,16 @@ def test_values_of_the_wrong_kind_are_refused_and_nothing_is_written(folder):
     assert list(folder.iterdir()) == []
 
 
+def test_a_number_that_is_missing_is_not_stored_as_zero(dataset, folder):
+    with pytest.raises(ValueError, match="label.*cannot mark numbers as absent"):
+        with coffer.mldf.create("x.mldf", {"label": "int", "text": "text"}) as writer:
+            writer.add({"text": "x"})
+    assert sorted(path.name for path in folder.iterdir()) == [dataset]
+    with pytest.raises(ValueError, match="score"):
+        coffer.mldf.set_values(dataset, {(0, "score"): None})
+    assert coffer.open(dataset)[0, "score"] == 0.0
+
+
 def test_a_file_is_not_overwritten_unasked(dataset):
     with pytest.raises(FileExistsError):
         coffer.mldf.create(dataset)
