@@ -427,6 +427,34 @@ static PyObject *mldf_decode_image(PyObject *object, PyObject *args)
     return block ? Py_BuildValue("(NIII)", block, pixels.height, pixels.width, pixels.channels) : NULL;
 }
 
+/* scale(pixels, height, width, channels, new height, new width): a block. */
+static PyObject *mldf_scale(PyObject *object, PyObject *args)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pixels from = COFFER_PIXELS_INIT, scaled = COFFER_PIXELS_INIT;
+    coffer_status status;
+    Py_buffer bytes;
+    unsigned height, width;
+    if (!PyArg_ParseTuple(args, "y*IIIII", &bytes, &from.height, &from.width, &from.channels, &height,
+                          &width))
+        return NULL;
+    if ((uint64_t)from.height * from.width > (uint64_t)bytes.len / (from.channels ? from.channels : 1)) {
+        PyBuffer_Release(&bytes);
+        PyErr_SetString(PyExc_ValueError, "the pixels are fewer than the size says");
+        return NULL;
+    }
+    from.data = bytes.buf;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pixels_resize(&scaled, &from, width, height, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&bytes);
+    if (status) {
+        coffer_free(scaled.data);
+        return fail(object, &err);
+    }
+    return core_block(core_state_of(object), scaled.data, (size_t)width * height * from.channels);
+}
+
 /* decode_audio(bytes, out): float32 samples, interleaved; out has room for frames x channels. */
 static PyObject *mldf_decode_audio(PyObject *object, PyObject *args)
 {
@@ -557,6 +585,7 @@ static PyMethodDef mldf_methods[] = {
     { "_array", mldf_array, METH_VARARGS, NULL },
     { "_tokens", mldf_tokens, METH_VARARGS, NULL },
     { "_decode_image", mldf_decode_image, METH_VARARGS, NULL },
+    { "_scale", mldf_scale, METH_VARARGS, NULL },
     { "_decode_audio", mldf_decode_audio, METH_VARARGS, NULL },
     { "_probe_audio", mldf_probe_audio, METH_VARARGS, NULL },
     { "_column", mldf_column, METH_VARARGS, NULL },

@@ -245,7 +245,6 @@ typedef struct picture_job {
     uint8_t *out; /* of the next picture */
     coffer_bytes bytes;
     coffer_pixels pixels, scaled;
-    bool absent; /* a value was absent: the job ends */
 } picture_job;
 
 static const uint8_t *stored_picture(size_t *size, picture_job *job, uint64_t sample, coffer_error *err)
@@ -256,9 +255,13 @@ static const uint8_t *stored_picture(size_t *size, picture_job *job, uint64_t sa
         return view;
     if (coffer_mldf_read(&job->bytes, &entry, job->set, sample, job->field, err))
         return NULL;
-    job->absent = !entry.present;
     *size = job->bytes.size;
-    return job->absent ? NULL : job->bytes.data;
+    if (entry.present && job->bytes.data)
+        return job->bytes.data;
+    coffer_error_init(err);
+    err->status = COFFER_E_MISSING;
+    PyOS_snprintf(err->text, sizeof err->text, "sample %llu has no picture", (unsigned long long)sample);
+    return NULL;
 }
 
 /* Decodes a picture, scales it and stores it at job->out. */
@@ -268,7 +271,7 @@ static coffer_status decode_picture(picture_job *job, uint64_t sample, coffer_er
     size_t size = 0, row = (size_t)width * height * channels;
     const uint8_t *stored = stored_picture(&size, job, sample, err);
     if (!stored)
-        return job->absent ? COFFER_OK : err->status;
+        return err->status;
     const coffer_pixels *found = &job->pixels;
     coffer_status status = coffer_image_decode(&job->pixels, job->decoder, stored, size, &job->opts, err);
     if (!status && (found->width != width || found->height != height)) {
@@ -287,9 +290,9 @@ static bool decode_pictures(picture_job *job, const batch_object *self, const sa
     enum { PICTURES_AT_ONCE = 8 }; /* between two looks for Ctrl-C */
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < samples->count && !job->absent;) {
+    for (size_t i = 0; i < samples->count;) {
         Py_BEGIN_ALLOW_THREADS
-        for (size_t end = i + PICTURES_AT_ONCE; i < end && i < samples->count && !status && !job->absent; i++)
+        for (size_t end = i + PICTURES_AT_ONCE; i < end && i < samples->count && !status; i++)
             status = decode_picture(job, samples->list[i], &err);
         Py_END_ALLOW_THREADS
         if (status) {
@@ -302,8 +305,8 @@ static bool decode_pictures(picture_job *job, const batch_object *self, const sa
     return true;
 }
 
-/* pictures(samples, field, out, height, width, channels): fills out with pictures of one size. Returns False
- * when a value is absent. */
+/* pictures(samples, field, out, height, width, channels): fills out with pictures of one size. No value of
+ * the field may be absent. */
 static PyObject *batch_pictures(PyObject *object, PyObject *args)
 {
     batch_object *self = (batch_object *)object;
@@ -346,7 +349,7 @@ static PyObject *batch_pictures(PyObject *object, PyObject *args)
     coffer_free(job.scaled.data);
     PyMem_Free(samples.list);
     PyBuffer_Release(&out);
-    return PyErr_Occurred() ? NULL : PyBool_FromLong(!job.absent);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 static PyMethodDef batch_methods[] = {
