@@ -7,7 +7,7 @@ import coffer
 from harness import OURS, Contest, cached, main
 
 SAMPLES = 200_000
-DRAWN = 20_000
+DRAWN = 100_000
 
 
 def numbers():
