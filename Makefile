@@ -62,6 +62,12 @@ check-portable:
 	@$(BOOTSTRAP) build test portable
 	@JOBS=$(JOBS) scripts/check-portable
 
+##check-python-latest  the wheel in an empty environment, and all Python tests with the newest packages of PyPI
+.PHONY: check-python-latest
+check-python-latest:
+	@$(BOOTSTRAP) build test extra
+	@scripts/check-python-latest
+
 ##install        build and install the release: PREFIX=/usr/local DESTDIR=
 .PHONY: install
 install:

@@ -87,7 +87,7 @@ def allocate(dataset: "Union[Dataset, _mldf.Dataset]", batch_size: int, *, pin_m
     """
     source = dataset.set if isinstance(dataset, Dataset) else dataset
     chosen = dataset.fields if isinstance(dataset, Dataset) else None
-    names = chosen or source.fields
+    names = tuple(chosen or source._names)
     buffers = {}
     for name in names:
         form = _form(source, name)

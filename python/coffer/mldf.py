@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _core
@@ -497,6 +498,7 @@ class Writer:
         self._options = (overwrite, page_size, zstd_level, dedup, threads, key)
         self._writer: "Optional[_core.MldfWriter]" = None
         self._fields: "List[Tuple[str, str]]" = []
+        self._lock = threading.Lock()  # a sample is added by one thread at a time
         if append:
             self._start(None)
         elif schema is not None:
@@ -510,7 +512,12 @@ class Writer:
         self._fields = [(name, kind or "") for name, kind, _, _ in self._writer.fields()]
 
     def add(self, sample: Sample) -> None:
-        """Adds a sample. Without a schema, the first sample decides the fields and their types."""
+        """Adds a sample. Without a schema, the first sample decides the fields and their types. Threads may share a
+        writer."""
+        with self._lock:
+            self._add(sample)
+
+    def _add(self, sample: Sample) -> None:
         if self._writer is None:
             self._start(infer_schema(sample))
         assert self._writer is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _core
@@ -265,6 +266,7 @@ class Writer:
                  block_size: int = 0, activation: "Optional[Tuple[float, float]]" = None,
                  grad_norm: "Optional[Tuple[float, float]]" = None,
                  extra: "Optional[Mapping[str, Any]]" = None) -> None:
+        self._lock = threading.Lock()
         text = None if extra is None else json.dumps(dict(extra))
         self._writer = _core.MscanWriter(os.fspath(path), append, overwrite, model_name, block_size, activation,
                                          grad_norm, text)
@@ -274,10 +276,11 @@ class Writer:
         return self._writer.add_param(name)
 
     def sequence(self, records: Any, num_tokens: int, source: Optional[str] = None) -> None:
-        """Adds a sequence; token_idx counts from its first token."""
-        self.begin(source)
-        self.put(records)
-        self.end(num_tokens)
+        """Adds a sequence; token_idx counts from its first token. Threads may share a writer."""
+        with self._lock:
+            self.begin(source)
+            self.put(records)
+            self.end(num_tokens)
 
     def begin(self, source: Optional[str] = None) -> None:
         self._writer.begin_sequence(source)

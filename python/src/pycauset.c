@@ -83,6 +83,23 @@ static PyObject *matrix_view(PyObject *object, PyObject *unused)
                  : NULL;
 }
 
+/* Compares the payload with its checksums, where the file has them: for views, which are not compared. */
+static PyObject *matrix_verify(PyObject *object, PyObject *unused)
+{
+    const coffer_pycauset *matrix = open_matrix(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    (void)unused;
+    if (!matrix)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_verify(matrix, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return core_handle_fail(object, &err);
+    Py_RETURN_NONE;
+}
+
 /* read(out, type, row, rows, col, cols): the values of a tile. */
 static PyObject *matrix_read(PyObject *object, PyObject *args)
 {
@@ -260,6 +277,7 @@ static PyMethodDef matrix_methods[] = {
     { "close", core_handle_close, METH_NOARGS, NULL },
     { "info", matrix_info, METH_NOARGS, NULL },
     { "view", matrix_view, METH_NOARGS, NULL },
+    { "verify", matrix_verify, METH_NOARGS, NULL },
     { "read", matrix_read, METH_VARARGS, NULL },
     { "metadata", matrix_metadata, METH_NOARGS, NULL },
     { "history", matrix_history, METH_NOARGS, NULL },
@@ -290,7 +308,7 @@ static PyType_Spec matrix_spec = {
 
 /* ---- Changes ---- */
 
-/* One of ("json", path, text), ("bytes", path, bytes), ("delete", path, None). */
+/* One of ("json", path, text), ("bytes", path, bytes), ("delete", path, None), ("checksums", "", None). */
 static bool add_change(core_state *state, coffer_pycauset_changes *changes, PyObject *change)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -303,6 +321,8 @@ static bool add_change(core_state *state, coffer_pycauset_changes *changes, PyOb
         status = coffer_pycauset_changes_set_json(changes, path, bytes, (size_t)len, &err);
     else if (strcmp(kind, "bytes") == 0)
         status = coffer_pycauset_changes_set_bytes(changes, path, bytes, (size_t)len, &err);
+    else if (strcmp(kind, "checksums") == 0)
+        status = coffer_pycauset_changes_set_checksums(changes, &err);
     else
         status = coffer_pycauset_changes_delete(changes, path, &err);
     if (status)

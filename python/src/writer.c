@@ -1,4 +1,4 @@
-/* What all writers have in common: a path, an open state, and two ways to end. */
+/* Code that all writers share: a path, an open state, and two ways to end. */
 #include "core.h"
 
 PyObject *core_writer_begin(PyObject *object, PyObject *path, coffer_status (*commit)(void *, coffer_error *),
