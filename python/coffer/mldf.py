@@ -482,8 +482,9 @@ def _bytes_type(head: bytes) -> str:
         return "image-jpeg"
     if head.startswith(b"\x89PNG"):
         return "image-png"
-    if head.startswith((b"RIFF", b"fLaC")):
-        return "audio-compressed" if head.startswith(b"fLaC") else "bytes"
+    is_wav = head.startswith(b"RIFF") and head[8:12] == b"WAVE"
+    if is_wav or head.startswith((b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"\xff\xf3")):
+        return "audio-compressed"
     return "bytes"
 
 
@@ -582,6 +583,8 @@ def _put(writer: "_core.MldfWriter", index: int, kind: str, name: str, value: An
             writer.set_bytes(index, json.dumps(value, ensure_ascii=False).encode(), None)
         elif kind == "ndarray":
             _put_array(writer, index, value)
+        elif kind in ("audio", "audio-compressed"):
+            writer.set_bytes(index, value, _core.mldf_sound(value))
         else:
             writer.set_bytes(index, value, None)
     except TypeError as error:

@@ -247,7 +247,8 @@ class Scan:
     def _repr_html_(self) -> str:
         from ._html import heat_picture
 
-        return heat_picture(repr(self), self.heatmap(width=512, height=128))
+        mixed = self._scan.scope(_METRICS["activation"]) in (2, 3)
+        return heat_picture(repr(self), self.heatmap(width=512, height=128, raw=mixed))
 
 
 # ---- Writing ----

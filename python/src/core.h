@@ -4,7 +4,10 @@
 #ifndef COFFER_PYTHON_CORE_H
 #define COFFER_PYTHON_CORE_H
 
+#include <pyconfig.h>
+#ifndef Py_GIL_DISABLED /* builds of Python without the GIL do not have the stable ABI */
 #define Py_LIMITED_API 0x030b0000
+#endif
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

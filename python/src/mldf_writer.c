@@ -363,7 +363,49 @@ static PyObject *concat(PyObject *module, PyObject *args)
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
+static uint8_t sound_codec(const coffer_audio_info *info)
+{
+    switch (info->kind) {
+    case COFFER_AUDIO_FLAC:
+        return COFFER_MLDF_CODEC_FLAC;
+    case COFFER_AUDIO_MP3:
+        return COFFER_MLDF_CODEC_MP3;
+    case COFFER_AUDIO_AAC:
+        return COFFER_MLDF_CODEC_AAC;
+    case COFFER_AUDIO_VORBIS:
+        return COFFER_MLDF_CODEC_VORBIS;
+    case COFFER_AUDIO_OPUS:
+        return COFFER_MLDF_CODEC_OPUS;
+    default:
+        return COFFER_MLDF_CODEC_FILE;
+    }
+}
+
+/* mldf_sound(bytes of a file): its description, as set_bytes takes it. */
+static PyObject *describe_sound(PyObject *module, PyObject *args)
+{
+    enum { FLOAT_BITS = 32 };
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    Py_buffer bytes;
+    if (!PyArg_ParseTuple(args, "y*", &bytes))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_audio_probe(&info, bytes.buf, (size_t)bytes.len, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&bytes);
+    if (status)
+        return core_raise(core_state_of_module(module), &err, NULL);
+    if (info.frames > UINT32_MAX || info.channels > UINT16_MAX)
+        return PyErr_Format(PyExc_ValueError, "a sound of %llu frames is too long for a set",
+                            (unsigned long long)info.frames);
+    return Py_BuildValue("(iiiIIIIiii)", 0, 0, 0, info.channels, (unsigned)info.frames, info.sample_rate,
+                         info.bit_depth ? info.bit_depth : FLOAT_BITS, sound_codec(&info), 0, 0);
+}
+
 static PyMethodDef functions[] = {
+    { "mldf_sound", describe_sound, METH_VARARGS, NULL },
     { "mldf_concat", concat, METH_VARARGS, NULL },
     { "mldf_delete", delete_samples, METH_VARARGS, NULL },
     { "mldf_replace", replace_values, METH_VARARGS, NULL },

@@ -164,3 +164,22 @@ def test_opening_10000_times_does_not_grow_the_process(model):
     before = resident()
     open_often(10000)
     assert resident() - before < 4 << 20
+
+
+def test_urls_are_opened_by_fsspec(model, matrix):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    for path in (model, matrix):
+        with open(path, "rb") as file:
+            memory.pipe(f"/{path}", file.read())
+        assert np.asarray(coffer.open(f"memory://{path}")["embed"] if path == model else coffer.open(f"memory://{path}")).size
+    with pytest.raises(FileNotFoundError):
+        coffer.open("memory://nothing.mcf")
+
+
+def test_progress_is_a_bar_of_tqdm_or_nothing(model, monkeypatch, capsys):
+    pytest.importorskip("tqdm")
+    assert coffer.check(model, full=True, progress=True).ok
+    assert "check" in capsys.readouterr().err
+    monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
+    assert coffer.check(model, full=True, progress=True).ok

@@ -206,3 +206,33 @@ def png(pixels):
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
             + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def _wav(samples, rate):
+    import io
+    import wave
+
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(samples.shape[1])
+        writer.setsampwidth(2)
+        writer.setframerate(rate)
+        writer.writeframes(samples.astype("<i2").tobytes())
+    return file.getvalue()
+
+
+def test_sounds_are_stored_as_files_and_decoded(folder):
+    samples = np.stack([np.sin(np.arange(800) / 10) * 20000, np.arange(800) - 400], 1).astype("i2")
+    wav = _wav(samples, 8000)
+    with coffer.mldf.create("s.mldf") as writer:
+        writer.add({"sound": wav})
+    with coffer.open("s.mldf") as data:
+        found = data[0, "sound"]
+        assert data.schema[0]["type"] == "audio-compressed" and found.dtype == np.float32
+        np.testing.assert_allclose(found * 32768, samples, atol=1)
+        assert data.bytes(0, "sound") == wav and data._entry(0, "sound")["sample_rate"] == 8000
+    assert coffer.check("s.mldf", full=True, decode=True).ok
+    with pytest.raises(coffer.CofferError):
+        with coffer.mldf.create("t.mldf", {"sound": "audio"}) as writer:
+            writer.add({"sound": b"not a sound"})
+    assert [path.name for path in folder.iterdir()] == ["s.mldf"]

@@ -181,3 +181,27 @@ def test_empty_files_have_a_picture_too(folder):
     coffer.pycauset.write("z.pycauset", np.zeros((1, 1)))
     for path in ("m.mcf", "s.mldf", "r.mscan", "z.pycauset"):
         _well_formed(coffer.open(path)._repr_html_())
+
+
+def test_a_gallery_keeps_proportions_and_survives_damage(folder):
+    import base64
+    import re
+    import struct
+
+    from coffer._html import _png
+
+    png = base64.b64decode(_png(np.full((40, 80, 3), 9, np.uint8)).split(",")[1])
+    with coffer.mldf.create("p.mldf", {"image": "image-png"}) as writer:
+        writer.add({"image": png})
+        writer.add({"image": png})
+    with coffer.open("p.mldf") as data:
+        offset = data._entry(1, "image")["offset"]
+    with open("p.mldf", "r+b") as file:
+        file.seek(offset + 50)
+        file.write(b"damage")
+    with coffer.open("p.mldf") as data:
+        text = data._repr_html_()
+    shown = [base64.b64decode(found) for found in re.findall("base64,([^']*)", text)]
+    assert [struct.unpack(">II", picture[16:24]) for picture in shown] == [(96, 48)]
+    assert "sample 1" in text
+    _well_formed(text)
