@@ -188,6 +188,13 @@ def in_memory(count, shape):
     return prepare
 
 
+def copies():
+    """What reading cannot be faster than: each sample is copied once."""
+    source, target = np.frombuffer(NOISE, np.uint8), np.empty((BATCH, SIZE), np.uint8)
+    for i in range(SAMPLES):
+        target[i % BATCH] = source[i:i + SIZE]
+
+
 def to_tensor(data):
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
@@ -203,7 +210,8 @@ def samples():
                                                           to_tensor, SAMPLES)(), "webdataset")
     contest.enter("image folder (torchvision)", lambda: folder_loader(
         cached("bytes.folder", folder_of(payload, SAMPLES)), lambda path: to_tensor(read_file(path)), ".bin")(), "torchvision")
-    contest.enter("limit: a tensor in memory", in_memory(SAMPLES, (SIZE,)))
+    contest.enter("a tensor in memory, sent by torch", in_memory(SAMPLES, (SIZE,)))
+    contest.enter("limit: a copy in memory, no workers", lambda: copies)
     contest.run()
 
 
