@@ -131,7 +131,7 @@ _lent: "Dict[int, Tuple[_Buffer, int, Tuple[Tuple[int, ...], torch.dtype]]]" = {
 
 
 def lend(forms: "Sequence[Tuple[str, torch.dtype, Tuple[int, ...]]]", count: int) -> "Optional[Dict[str, torch.Tensor]]":
-    """Tensors for a batch in shared memory; None when there is none."""
+    """Tensors for a batch in shared memory; None where processes cannot share it."""
     layout, size = _layout(forms, count)
     buffer = _free_buffer(size)
     if buffer is None:
