@@ -96,3 +96,12 @@ def output(out: "Optional[np.ndarray[Any, Any]]", shape: Sequence[int], dtype: A
     if not out.flags.c_contiguous or not out.flags.writeable:
         raise ValueError("out must be contiguous and writable")
     return out
+
+
+def data_frame(rows: Any, columns: "Optional[Sequence[str]]" = None) -> Any:
+    """A pandas.DataFrame of columns or rows."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("frame=True needs pandas: pip install pandas") from None
+    return pandas.DataFrame(rows, columns=None if columns is None else list(columns))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Union
 
 from . import _core
 from ._progress import Progress, callback
+from ._transaction import Transaction
 
 if TYPE_CHECKING:
     from .mcf import Model
@@ -57,7 +58,7 @@ class Changes(MutableMapping):  # type: ignore[type-arg]
         return f"<{', '.join(self._names) or 'empty'}>"
 
 
-class Editor:
+class Editor(Transaction):
     """Changes the metadata of an .mcf file. The end of the `with` block writes all changes in one atomic commit; an
     exception leaves the file as it was. No other program can write to the file meanwhile.
 
@@ -154,16 +155,6 @@ class Editor:
         """Leaves the file as it was."""
         self._model.close()
         self._editor.discard()
-
-    def __enter__(self) -> "Editor":
-        return self
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        try:
-            if kind is None:
-                self.commit()
-        finally:
-            self.discard()
 
     def __repr__(self) -> str:
         return f"<Editor {self.path}>"

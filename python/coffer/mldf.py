@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, 
 from . import _arrays, _core
 from ._open import as_input, pickled
 from ._progress import Progress, callback
+from ._transaction import Transaction
 
 if TYPE_CHECKING:
     import numpy as np
@@ -488,7 +489,7 @@ def _bytes_type(head: bytes) -> str:
     return "bytes"
 
 
-class Writer:
+class Writer(Transaction):
     """Writes samples: writer.add(sample), where sample is a dict. The file appears when the `with` block ends without
     an exception."""
 
@@ -554,15 +555,6 @@ class Writer:
         """Leaves nothing behind."""
         if self._writer is not None:
             self._writer.discard()
-
-    def __enter__(self) -> "Writer":
-        return self
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.discard()
 
 
 def _full_schema(schema: "Union[Sequence[Mapping[str, Any]], Mapping[str, str]]") -> "List[Dict[str, Any]]":

@@ -13,6 +13,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from . import _core
+from ._arrays import data_frame
 from ._open import as_input, pickled
 from ._progress import Progress, callback
 
@@ -181,13 +182,7 @@ class Trace:
 
 
 def _table(rows: Any, frame: bool, columns: "Tuple[str, ...]") -> Any:
-    if not frame:
-        return rows
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("frame=True needs pandas: pip install pandas") from None
-    return pandas.DataFrame(rows, columns=list(columns))
+    return data_frame(rows, columns) if frame else rows
 
 
 def _flat(tree: "Dict[str, Any]") -> "List[Dict[str, Any]]":

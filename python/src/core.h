@@ -103,6 +103,10 @@ typedef struct core_handle {
     bool closed;      /* views may still use the handle: it is freed with the last of them */
 } core_handle;
 
+/* The body of tp_init: opens the handle over a Source, without the GIL. opts : for `open`. -1 with an
+ * exception. */
+typedef coffer_status (*core_opener)(void **out, coffer_source *source, const void *opts, coffer_error *err);
+int core_handle_init(PyObject *object, PyObject *input, core_opener open, const void *opts);
 void *core_handle_open(PyObject *object); /* NULL with an exception when it is closed */
 PyObject *core_handle_fail(PyObject *object, const coffer_error *err);
 PyObject *core_handle_close(PyObject *object, PyObject *unused);

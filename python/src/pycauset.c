@@ -5,31 +5,24 @@
 #include <string.h>
 
 /* Pycauset(source, generation) */
+static coffer_status open_handle(void **out, coffer_source *source, const void *opts, coffer_error *err)
+{
+    coffer_pycauset *matrix = NULL;
+    coffer_status status = coffer_pycauset_open(&matrix, source, opts, err);
+    *out = matrix;
+    return status;
+}
+
 static int matrix_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    core_handle *self = (core_handle *)object;
-    core_state *state = core_state_of(object);
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
     PyObject *input;
     unsigned long long generation;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "OK", &input, &generation) || self->handle)
+    if (!PyArg_ParseTuple(args, "OK", &input, &generation))
         return -1;
-    core_source *source = core_as_source(state, input);
-    if (!source)
-        return -1;
-    coffer_pycauset *matrix = NULL;
-    self->source = Py_NewRef(input);
     opts.generation = generation;
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_pycauset_open(&matrix, source->source, &opts, &err);
-    Py_END_ALLOW_THREADS
-    self->handle = matrix;
-    if (status)
-        core_handle_fail(object, &err);
-    return status ? -1 : 0;
+    return core_handle_init(object, input, open_handle, &opts);
 }
 
 static void matrix_dealloc(PyObject *object)

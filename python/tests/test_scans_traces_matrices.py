@@ -30,6 +30,14 @@ def test_statistics_agree_with_numpy(scan, by, key):
             assert stats["activation_max"][row] == chosen.max()
 
 
+def test_statistics_are_data_frames_where_asked(scan):
+    pandas = pytest.importorskip("pandas")
+    with coffer.open(scan) as file:
+        frame = file.stats(by="block", frame=True)
+        assert isinstance(frame, pandas.DataFrame) and list(frame) == list(file.stats(by="block")) and len(frame) == 2
+        assert file.scores(by="block", frame=True)["count"].sum() == 12
+
+
 def test_heatmap_and_matrix_show_real_units(scan):
     with coffer.open(scan) as file:
         grid = file.heatmap(rows="block")
