@@ -84,6 +84,14 @@ bench:
 	@cmake --build --preset release -j$(JOBS) --target all bench/all
 	@scripts/bench build/release
 
+##bench-python   run the benchmarks of the Python package; OPTIONS="--cpu-time --docs docs/python.md"
+.PHONY: bench-python
+bench-python:
+	@$(BOOTSTRAP) build
+	@cmake --preset release -DCOFFER_PYTHON=ON >/dev/null
+	@cmake --build --preset release -j$(JOBS) --target python_core coffer_command coffer_modules bench_quant
+	@scripts/bench-python build/release $(OPTIONS)
+
 ##bench-peers    install the peers of the benchmarks into build/peers
 .PHONY: bench-peers
 bench-peers:

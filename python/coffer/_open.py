@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Input = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, BinaryIO]
 
 _TRACES = {"heaptrack", "massif", "dhat", "pprof", "collapsed"}
-_TENSORS = {"mcf", "safetensors", "safetensors-index", "gguf", "npy", "npz", "hf"}
+_ONE_FILE = {"mcf", "safetensors", "gguf", "npy", "npz"}  # kinds of models that one open source is enough for
 
 
 def is_url(path: object) -> bool:
@@ -107,7 +107,7 @@ def open_source(source: Any, kind: str, given: Any, options: "dict[str, Any]") -
         return Trace(source, **options)
     from .mcf import Model
 
-    return Model(given if isinstance(given, str) else source, **options)
+    return Model(source if kind in _ONE_FILE or not isinstance(given, str) else given, **options)
 
 
 def reopen(path: str, kind: str, identity: "Optional[tuple[int, int]]", options: "dict[str, Any]") -> "AnyFile":

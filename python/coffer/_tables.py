@@ -67,10 +67,16 @@ def _column(arrow: Any, dataset: "Dataset", name: str, row: "Dict[str, Any]") ->
         return arrow.array([value if value is None or not text else value.decode() for value in stored],
                            arrow.large_string() if text else arrow.large_binary())
     samples = np.arange(count, dtype=np.uint64)
-    size = dataset._reader().size(samples, dataset._index(name)) if count else 0
+    size = 0
+    if count:
+        reader = dataset._reader()
+        size = reader.size(samples, dataset._index(name))
+        dataset._idle.append(reader)
     data, offsets = np.empty(max(size, 1), np.uint8), np.zeros(count + 1, np.uint64)
     if count:
-        dataset._reader().read(samples, [(dataset._index(name), data, 0, offsets, None)])
+        reader = dataset._reader()
+        reader.read(samples, [(dataset._index(name), data, 0, offsets, None)])
+        dataset._idle.append(reader)
     column = arrow.Array.from_buffers(arrow.large_string() if text else arrow.large_binary(), count,
                                       [None, arrow.py_buffer(offsets), arrow.py_buffer(data)])
     column.validate(full=True)  # text that is not UTF-8 is an error here, not later

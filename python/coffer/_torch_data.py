@@ -9,6 +9,7 @@ import torch
 
 from . import _core
 from . import mldf as _mldf
+from ._torch_memory import Batch, lend
 from ._torch_tensors import BY_NAME, from_numpy, memory
 
 Path = Union[str, "os.PathLike[str]"]
@@ -255,6 +256,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
             raise ValueError("out is filled from the file; it cannot be combined with transform or collate")
         self.data = Dataset(path, fields=fields, transform=transform, **options)
         self._collate, self._out = collate, out
+        self._forms: "Optional[List[Tuple[str, torch.dtype, Tuple[int, ...]]]]" = None  # of what tensors can hold
         self._rank, self._world = _rank_and_world(rank, world)
         self._sampler: "Dict[str, Any]" = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed, "tail": tail,
                                            "window_pages": window_pages, "drop_last": drop_last}
@@ -303,7 +305,18 @@ class IterableDataset(torch.utils.data.IterableDataset):
         if self.data.transform is not None:
             found = self.data.__getitems__(samples)
             return collate(found) if isinstance(found[0], Mapping) else torch.utils.data.default_collate(found)
-        return self.data.batch(samples, self._out)
+        if torch.utils.data.get_worker_info() is None:
+            return self.data.batch(samples, self._out)
+        return self._shared(samples)
+
+    def _shared(self, samples: "List[int]") -> "Dict[str, Any]":
+        """A batch in memory that the training process sees, too."""
+        if self._forms is None:
+            source = self.data.set
+            found = [(name, _form(source, name)) for name in self.data.fields or source.fields]
+            self._forms = [(name, *form) for name, form in found if form is not None]
+        lent = lend(self._forms, len(samples)) if self._forms else None
+        return Batch(self.data.batch(samples, lent))
 
     def __iter__(self) -> "Iterator[Any]":
         number, count = _worker()

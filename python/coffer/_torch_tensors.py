@@ -9,7 +9,7 @@ import torch
 
 from . import _arrays
 
-_STORED = {
+STORED = {
     torch.bool: "bool", torch.int8: "i8", torch.uint8: "u8", torch.int16: "i16", torch.int32: "i32",
     torch.int64: "i64", torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
     torch.complex64: "c64", torch.complex128: "c128",
@@ -17,8 +17,8 @@ _STORED = {
 for _name, _code in (("float8_e4m3fn", "f8_e4m3"), ("float8_e5m2", "f8_e5m2"), ("uint16", "u16"), ("uint32", "u32"),
                      ("uint64", "u64")):
     if hasattr(torch, _name):
-        _STORED[getattr(torch, _name)] = _code
-BY_NAME = {name: dtype for dtype, name in _STORED.items()}
+        STORED[getattr(torch, _name)] = _code
+BY_NAME = {name: dtype for dtype, name in STORED.items()}
 _SIZES = {"bf16": torch.int16, "f8_e4m3": torch.uint8, "f8_e5m2": torch.uint8}
 
 
@@ -41,9 +41,9 @@ def from_numpy(array: Any, dtype: Optional[str] = None) -> torch.Tensor:
 
 def to_stored(tensor: torch.Tensor) -> "Tuple[str, Tuple[int, ...], Any]":
     """Element type, shape and bytes of a tensor."""
-    if tensor.dtype not in _STORED:
+    if tensor.dtype not in STORED:
         raise ValueError(f"a file cannot store {tensor.dtype}; convert the tensor to float32 or another type first")
-    name = _STORED[tensor.dtype]
+    name = STORED[tensor.dtype]
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     if name in _SIZES:
         flat = flat.view(_SIZES[name])
@@ -52,7 +52,7 @@ def to_stored(tensor: torch.Tensor) -> "Tuple[str, Tuple[int, ...], Any]":
 
 def memory(tensor: torch.Tensor) -> Any:
     """The elements of a tensor on the CPU as an array over the same memory; types that NumPy lacks as their bits."""
-    name = _STORED.get(tensor.dtype)
+    name = STORED.get(tensor.dtype)
     if name in _SIZES:
         return tensor.view(_SIZES[name]).numpy().view(_arrays.dtype_of(name))
     return tensor.numpy()

@@ -121,13 +121,13 @@ class Model(Mapping):  # type: ignore[type-arg]
         return self._at(self._tensors.find(name))
 
     def _at(self, index: int) -> "Union[Array, QuantTensor]":
-        name, dtype, shape, size, _, _, _ = self._tensors.info(index)
+        _, dtype, shape, size, _, _, _ = self._tensors.info(index)
         kind = _arrays.dtype_of(dtype)
         if kind is None:
             return QuantTensor(self, index, dtype, shape, size)
         view = self._tensors.view(index)
         if view is not None:
-            self._verify(index, name)
+            self._verify(index)
             return _arrays.over(view, kind, shape)
         out = _arrays.output(None, shape, kind)
         if size:
@@ -135,9 +135,9 @@ class Model(Mapping):  # type: ignore[type-arg]
         out.flags.writeable = False
         return out
 
-    def _verify(self, index: int, name: str) -> None:
-        if index not in self._verified and self._options.get("verify", True) and self.kind == "mcf":
-            self._mcf().verify(name)
+    def _verify(self, index: int) -> None:
+        if index not in self._verified and self._options.get("verify", True):
+            self._tensors.verify(index)
             self._verified.add(index)
 
     def __iter__(self) -> Iterator[str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _core
 from ._open import as_input, pickled
@@ -30,6 +31,8 @@ __all__ = ["Dataset", "Writer", "create", "append", "set_values", "delete", "con
 
 _INT, _FLOAT = 1, 2  # coffer_mldf_entry_kind
 _MODE_RAW = 0
+_LARGEST_SIDE = 65535
+_RGB = 3
 _CODEC_PCM = 0
 _ENCODING_UTF8 = 0
 _MOST_TARGETS = 64  # fields of one call
@@ -37,21 +40,36 @@ _NO_NUMBER = ("field {name} ({kind}) has no value, and the format cannot mark nu
               "type json for this field")
 
 
+class _Column(NamedTuple):
+    """How batch() reads a field. shape : of every value; None when values differ or may be absent."""
+
+    number: int
+    shape: "Optional[Tuple[int, ...]]"
+    dtype: Any
+    pictures: bool
+
+
 class Dataset(_core.Mldf):
     """The samples of a set. dataset[i] is a dict, dataset[i, "field"] one value, dataset[10:20] a list of dicts.
 
     Pictures are arrays of height x width x channels, sounds float32 arrays of frames x channels, absent values None.
     decode : False gives pictures and sounds as stored bytes. key : 32 bytes for encrypted fields. verify : compare
-    rows with their checksum when the set is opened, and every value when it is read.
+    rows with their checksum when the set is opened, and every value when it is read. image_size : (height, width) that
+    all pictures are scaled to, in RGB; batches of them are one array.
     """
 
-    def __init__(self, source: Any, *, key: Optional[bytes] = None, verify: bool = True, decode: bool = True) -> None:
+    def __init__(self, source: Any, *, key: Optional[bytes] = None, verify: bool = True, decode: bool = True,
+                 image_size: "Optional[Tuple[int, int]]" = None) -> None:
+        if image_size is not None and (len(image_size) != 2 or not all(0 < side <= _LARGEST_SIDE for side in image_size)):
+            raise ValueError(f"image_size is {image_size!r}; it is (height, width), from 1 to {_LARGEST_SIDE}")
         given = source if isinstance(source, _core.Source) else _core.Source(as_input(source))
         super().__init__(given, key, verify)
         self.decode = decode
         self._key, self._verify = key, verify
+        self.image_size = None if image_size is None else (int(image_size[0]), int(image_size[1]))
         self._fields = self._describe_fields()
-        self._batch: "Optional[_core.MldfBatch]" = None
+        self._columns: "Dict[str, _Column]" = {}
+        self._idle: "List[_core.MldfBatch]" = []  # readers that no thread uses
 
     # ---- Facts ----
 
@@ -73,8 +91,8 @@ class Dataset(_core.Mldf):
 
     def _decode(self, sample: int, field: int) -> Any:
         kind = self._fields[field]["type"] or ""
-        if kind.startswith("image") or kind == "image-raw":
-            return self._image(sample, field)
+        if kind.startswith("image"):
+            return self._image(sample, field, self.image_size or (0, 0), _RGB if self.image_size else 0)
         if kind in ("audio", "audio-compressed"):
             return self._audio(sample, field)
         if kind == "json":
@@ -107,9 +125,21 @@ class Dataset(_core.Mldf):
         entry = self._entry(sample, field)
         if entry["mode"] == _MODE_RAW:
             shape = (entry["height"], entry["width"], entry["channels"])
-            return _arrays.over(raw, _arrays.dtype_of("u8"), shape)  # type: ignore[arg-type]
+            return self._scaled(_arrays.over(raw, _arrays.dtype_of("u8"), shape), size, channels)  # type: ignore[arg-type]
         block, height, width, depth = self._decode_image(raw, channels, size[1], size[0])
         return _arrays.over(block, _arrays.dtype_of("u8"), (height, width, depth))  # type: ignore[arg-type]
+
+    def _scaled(self, pixels: "Array", size: "Tuple[int, int]", channels: int) -> "Array":
+        """Stored pixels in another size and with another number of channels; 0 leaves them as they are."""
+        import numpy as np
+
+        if size[0] and size != pixels.shape[:2]:
+            height, width, depth = pixels.shape
+            block = self._scale(pixels, height, width, depth, size[0], size[1])
+            pixels = np.frombuffer(block, np.uint8).reshape(*size, pixels.shape[2])
+        if channels == _RGB and pixels.shape[2] != _RGB:
+            pixels = np.repeat(pixels[:, :, :1], _RGB, 2) if pixels.shape[2] < _RGB else pixels[:, :, :_RGB]
+        return pixels
 
     def _audio(self, sample: int, field: int) -> Any:
         import numpy as np
@@ -176,17 +206,31 @@ class Dataset(_core.Mldf):
             raise IndexError(f"samples {array.min()} to {array.max()} of {count}")
         return signed.astype(np.uint64)
 
+    def _which(self, samples: Any) -> Any:
+        """Samples in a form that the batch reader takes: lists and arrays of integers as they are, others as indices."""
+        if type(samples) in (list, tuple):
+            return samples if samples and type(samples[0]) is int else self._samples(samples)
+        dtype = getattr(samples, "dtype", None)
+        if dtype is not None and dtype.char in "lqLQ" and dtype.isnative and samples.ndim == 1 \
+                and samples.flags.c_contiguous:
+            return samples
+        return self._samples(samples)
+
     def _reader(self) -> "_core.MldfBatch":
-        if self._batch is None:
-            self._batch = _core.MldfBatch(self, 0)
-        return self._batch
+        """A batch reader for one thread, which gives it back to self._idle. Worker processes use one core each."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _core.MldfBatch(self, 1 if _in_child() else 0)
 
     def _numbers(self, samples: "Array", field: str) -> "Array":
         import numpy as np
 
         out = np.empty(len(samples), np.int64 if self._kind(field) == _INT else np.float64)
         if len(samples):
-            self._reader().read(samples, [(self._index(field), out, 0, None, None)])
+            reader = self._reader()
+            reader.read(samples, [(self._index(field), out, 0, None, None)])
+            self._idle.append(reader)
         return out
 
     def column(self, field: str, begin: int = 0, end: Optional[int] = None) -> "Array":
@@ -205,63 +249,98 @@ class Dataset(_core.Mldf):
             self._column(self._index(field), numbers, begin, count)
         return numbers
 
+    def _column_of(self, field: str) -> _Column:
+        """How a field is read, computed once."""
+        index = self._index(field)
+        found = self._fields[index]
+        kind, name = found["type"] or "", found["dtype"]
+        shape: "Optional[Tuple[int, ...]]" = None
+        pictures = self.image_size is not None and self.decode and kind.startswith("image") and kind != "image-raw"
+        if found["kind"] in (_INT, _FLOAT):
+            shape, name = (), "i64" if found["kind"] == _INT else "f64"
+        elif pictures and self.image_size is not None:
+            shape, name = (*self.image_size, _RGB), "u8"
+        elif kind == "ndarray" and found["shape"] and 0 not in found["shape"]:
+            shape = tuple(found["shape"])
+        dtype = None if name is None else _arrays.dtype_of(name)
+        if found["optional"] or dtype is None:
+            shape = None
+        self._columns[field] = _Column(index, shape, dtype, pictures)
+        return self._columns[field]
+
     def _element_type(self, field: str) -> Optional[str]:
-        """The type of a field's numbers or arrays; None for other fields."""
-        kind = self._kind(field)
-        if kind in (_INT, _FLOAT):
-            return "i64" if kind == _INT else "f64"
-        found = self._fields[self._index(field)]
+        """The type of a field's numbers or arrays, and of pictures of one size; None for other fields."""
+        column = self._columns.get(field) or self._column_of(field)
+        if column.shape == () or column.pictures:
+            return _arrays.name_of(column.dtype)
+        found = self._fields[column.number]
         return found["dtype"] if found["type"] == "ndarray" else None
 
     def _fixed_shape(self, field: str) -> "Optional[Tuple[int, ...]]":
         """The shape that all values of a field have; None when it differs, or when values may be absent."""
-        found = self._fields[self._index(field)]
-        if self._kind(field) in (_INT, _FLOAT):
-            return ()
-        shape = tuple(found["shape"] or ())
-        if found["type"] != "ndarray" or found["optional"] or not shape or 0 in shape:
-            return None
-        return None if _arrays.dtype_of(found["dtype"]) is None else shape
+        return (self._columns.get(field) or self._column_of(field)).shape
 
     def batch(self, samples: Any, fields: "Optional[Sequence[str]]" = None, *,
               out: "Optional[Mapping[str, Array]]" = None) -> "Dict[str, Any]":
-        """Several samples at once, read in the order of the file by all cores: arrays for numbers and for arrays of
-        one shape, lists for everything else. out : arrays to fill instead of new ones, for fields of numbers or of
-        arrays with a fixed shape; their first dimension is at least the number of samples."""
-        indices = self._samples(samples)
-        names = self._names if fields is None else tuple(fields)
-        unused = set(out or ()) - set(names)
-        if unused:
-            raise KeyError(f"out has {', '.join(sorted(unused))}, which is not read")
-        result: "Dict[str, Any]" = {}
-        targets = []
-        for name in names:
-            shape = self._fixed_shape(name)
-            if shape is not None:
-                given = None if out is None else out.get(name)
-                array = self._target(name, shape, len(indices), given)
-                result[name] = array
-                stride = 0 if shape == () else array.nbytes // max(len(indices), 1)
-                targets.append((self._index(name), array.view("u1") if shape else array, stride, None, None))
-            elif out is not None and name in out:
-                raise ValueError(f"{name} has values of different sizes: it cannot be read into an array")
-        if len(indices):
-            for begin in range(0, len(targets), _MOST_TARGETS):
-                self._reader().read(indices, targets[begin:begin + _MOST_TARGETS])
-        for name in names:
-            if name not in result:
-                values = [self[int(sample), name] for sample in indices]
-                result[name] = _stacked(values)
-        return {name: result[name] for name in names}
+        """Several samples at once, read in the order of the file by all cores: arrays for numbers, for arrays of one
+        shape and for pictures of one size (image_size), lists for everything else. out : arrays to fill instead of new
+        ones; their first dimension is at least the number of samples."""
+        import numpy as np
 
-    def _target(self, name: str, shape: "Tuple[int, ...]", count: int, given: "Optional[Array]") -> "Array":
-        dtype = _arrays.dtype_of(self._element_type(name) or "")
+        indices = self._which(samples)
+        names = self._names if fields is None else fields
+        if out and not set(names).issuperset(out):
+            raise KeyError(f"out has {', '.join(sorted(set(out) - set(names)))}, which is not read")
+        result: "Dict[str, Any]" = {}
+        targets: "List[Tuple[int, Any, int, Any, Any]]" = []
+        count = len(indices)
+        for name in names:
+            column = self._columns.get(name) or self._column_of(name)
+            given = None if out is None else out.get(name)
+            if column.shape == () and given is None:
+                array = result[name] = np.empty(count, column.dtype)
+                targets.append((column.number, array, 0, None, None))
+            elif column.shape is not None:
+                array = result[name] = self._target(name, column, count, given)
+                if not column.pictures:
+                    stride = array.nbytes // count if count and column.shape else 0
+                    targets.append((column.number, array.view("u1") if stride else array, stride, None, None))
+            elif given is not None:
+                raise ValueError(f"{name} has values of different sizes: it cannot be read into an array")
+            else:
+                result[name] = None  # keeps the order of the fields
+        if count:
+            reader = self._reader()
+            if len(targets) <= _MOST_TARGETS:
+                reader.read(indices, targets)
+            else:
+                for begin in range(0, len(targets), _MOST_TARGETS):
+                    reader.read(indices, targets[begin:begin + _MOST_TARGETS])
+            self._idle.append(reader)
+        if len(targets) < len(result):
+            self._fill(result, indices)
+        return result
+
+    def _fill(self, result: "Dict[str, Any]", indices: Any) -> None:
+        """The pictures of a batch, and the values that are read one by one."""
+        for name, array in result.items():
+            column = self._columns[name]
+            if column.pictures and array is not None:
+                if len(indices):
+                    reader = self._reader()
+                    reader.pictures(indices, column.number, array, *array.shape[1:])
+                    self._idle.append(reader)
+            elif array is None:
+                result[name] = _stacked([self[int(sample), name] for sample in indices])
+
+    def _target(self, name: str, column: _Column, count: int, given: "Optional[Array]") -> "Array":
+        assert column.shape is not None
         if given is not None:
             if given.ndim == 0 or len(given) < count:
                 raise ValueError(f"out[{name!r}] is for {len(given) if given.ndim else 0} samples, expected {count}")
             given = given[:count]
         try:
-            return _arrays.output(given, (count, *shape), dtype)
+            return _arrays.output(given, (count, *column.shape), column.dtype)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
 
@@ -315,7 +394,7 @@ class Dataset(_core.Mldf):
         self.close()
 
     def __reduce__(self) -> Any:
-        options = {"key": self._key, "verify": self._verify, "decode": self.decode}
+        options = {"key": self._key, "verify": self._verify, "decode": self.decode, "image_size": self.image_size}
         return pickled(self.path, "mldf", options)
 
     def __repr__(self) -> str:
@@ -327,6 +406,12 @@ class Dataset(_core.Mldf):
         from ._html import gallery
 
         return gallery(self)
+
+
+def _in_child() -> bool:
+    """Whether this process was started by multiprocessing, as the workers of a DataLoader are."""
+    module = sys.modules.get("multiprocessing")
+    return module is not None and module.parent_process() is not None
 
 
 def _schema_row(field: "Dict[str, Any]") -> "Dict[str, Any]":

@@ -37,6 +37,7 @@ int core_add_mcf_writer(PyObject *module);
 int core_add_mcf_editor(PyObject *module);
 int core_add_quant(PyObject *module);
 int core_add_mldf(PyObject *module);
+int core_add_mldf_batch(PyObject *module);
 int core_add_mldf_writer(PyObject *module);
 int core_add_mscan(PyObject *module);
 int core_add_mscan_writer(PyObject *module);
@@ -140,6 +141,7 @@ void core_writer_dealloc(PyObject *object);
 
 /* The set of an open Mldf; NULL with an exception for anything else. */
 coffer_mldf *core_mldf_of(core_state *state, PyObject *object);
+PyObject *core_mldf_fail(PyObject *object, const coffer_error *err); /* raises; returns NULL */
 /* Read-only bytes that keep `owner` alive. */
 PyObject *core_view(core_state *state, PyObject *owner, const void *data, size_t size);
 /* Writable bytes that the library allocated; they belong to the result, also when this fails. */

@@ -146,6 +146,68 @@ def test_pictures_are_decoded_and_scaled(folder):
         assert data[0, "image"] == png
 
 
+def test_batches_take_lists_tuples_arrays_slices_and_masks(dataset):
+    with coffer.open(dataset) as data:
+        expected = data.column("label")[[3, -2, 0]]
+        for which in ([3, -2, 0], (3, -2, 0), np.array([3, -2, 0]), np.array([3, 23, 0], np.uint64),
+                      np.array([3, -2, 0], np.int32), [np.int64(3), np.int64(-2), np.int64(0)],
+                      np.array([3, 9, -2, 9, 0])[::2]):
+            np.testing.assert_array_equal(data.batch(which, ["label"])["label"], expected)
+        np.testing.assert_array_equal(data.batch(slice(20, None), ["label"])["label"], np.arange(20, 25))
+        mask = data.column("label") % 2 == 0
+        np.testing.assert_array_equal(data.batch(mask, ["label"])["label"], np.arange(0, 25, 2))
+        np.testing.assert_array_equal(data.batch(mask.tolist(), ["label"])["label"], np.arange(0, 25, 2))
+        for wrong in ([25], [-26], np.array([25]), np.array([1 << 63], np.uint64), np.array([-26])):
+            with pytest.raises(IndexError):
+                data.batch(wrong, ["label"])
+        for wrong in ([0.5], ["a"], np.array([[1]])):
+            with pytest.raises(TypeError):
+                data.batch(wrong, ["label"])
+
+
+def test_threads_read_batches_of_one_set(dataset):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with coffer.open(dataset) as data, ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda i: data.batch([i % 25] * 8)["label"], range(200)))
+        assert [int(labels[0]) for labels in found] == [i % 25 for i in range(200)]
+
+
+def test_image_size_gives_batches_of_pictures_as_one_array(folder):
+    pixels = np.arange(4 * 6 * 3, dtype="u1").reshape(4, 6, 3)
+    with coffer.mldf.create("p.mldf", {"image": "image-png", "label": "int"}) as writer:
+        for i, (height, width) in enumerate([(4, 6), (8, 8), (3, 5)]):
+            writer.add({"image": png(np.full((height, width, 3), 40 * i, "u1")), "label": i})
+        writer.add({"image": png(pixels), "label": 3})
+    with coffer.mldf.Dataset("p.mldf", image_size=(4, 6)) as data:
+        batch = data.batch([0, 1, 2, 3])
+        assert batch["image"].shape == (4, 4, 6, 3) and batch["image"].dtype == np.uint8
+        assert [int(image.min()) for image in batch["image"][:3]] == [0, 40, 80]
+        assert [int(image.max()) for image in batch["image"][:3]] == [0, 40, 80]
+        np.testing.assert_array_equal(batch["image"][3], pixels)
+        np.testing.assert_array_equal(data[1, "image"], batch["image"][1])
+        out = np.zeros((5, 4, 6, 3), "u1")
+        np.testing.assert_array_equal(data.batch([3, 1], out={"image": out})["image"][0], pixels)
+        np.testing.assert_array_equal(out[1], batch["image"][1])
+        assert pickle.loads(pickle.dumps(data)).image_size == (4, 6)
+    for wrong in ((0, 6), (4,), (4, 1 << 20)):
+        with pytest.raises(ValueError, match="image_size"):
+            coffer.mldf.Dataset("p.mldf", image_size=wrong)
+
+
+def png(pixels):
+    import struct
+    import zlib
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
 def _wav(samples, rate):
     import io
     import wave
