@@ -1,8 +1,6 @@
 /* append, for training sets: the samples of another set, or of anything that 'pack' makes one of. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/os.h"
-#include "io/temporary.h"
 #include "mldf/class_map.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_value.h"
@@ -33,8 +31,8 @@ typedef struct append_job {
     coffer_mldf_writer_opts opts;
     coffer_source *src;
     coffer_mldf *new_set;
-    char *temporary; /* NULL when IN is a set */
-    bool temporary_is_there;
+    char *temporary; /* while IN is packed */
+    bool was_packed; /* false when IN is a set */
     class_map classes;
     size_t *fields; /* for each field of FILE the one of IN, or SIZE_MAX */
     coffer_bytes bytes;
@@ -69,12 +67,10 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_node *packed = NULL;
-    int fd;
-    coffer_status status = coffer__temporary_create(&fd, &job->temporary, job->path, err);
+    coffer_status status = coffer_temporary_create(&job->temporary, job->path, err);
     if (status)
         return status;
-    job->temporary_is_there = true;
-    coffer__os_close(fd);
+    job->was_packed = true;
     opts.kind = cli_has(job->args, "kind") ? (coffer_dataset_kind)(cli_choice(job->args, "kind", 0) + 1)
                                            : COFFER_DATASET_AUTO;
     opts.raw = wants_pixels(job->old);
@@ -94,15 +90,6 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
     return status;
 }
 
-static void remove_temporary(append_job *job)
-{
-    if (!job->temporary_is_there)
-        return;
-    coffer__os_unlink(job->temporary);
-    coffer__temporary_forget(job->temporary);
-    job->temporary_is_there = false;
-}
-
 static coffer_status open_new(append_job *job, coffer_error *err)
 {
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
@@ -116,7 +103,8 @@ static coffer_status open_new(append_job *job, coffer_error *err)
     if (!status)
         status = coffer_mldf_open(&job->new_set, job->src, &opts, err);
     /* Open files need no name: nothing is left of it whatever happens from here on. */
-    remove_temporary(job);
+    coffer_temporary_remove(job->temporary);
+    job->temporary = NULL;
     return status;
 }
 
@@ -276,7 +264,6 @@ static void clean_up(append_job *job)
 {
     coffer_mldf_close(job->new_set);
     coffer_source_close(job->src);
-    coffer__free(job->temporary);
     coffer__free(job->fields);
     class_map_free(&job->classes);
     coffer_free(job->bytes.data);
@@ -299,7 +286,7 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
         status = match_fields(&job, &err);
     if (!status)
         status = class_map_new(&job.classes, set, job.new_set, &err);
-    if (status && job.temporary)
+    if (status && job.was_packed)
         result = cli_fail_between(job.in_path, job.path, &err,
                                   coffer__is_about_file(status) ? "nothing was appended" : NULL);
     else if (status)
