@@ -1,7 +1,6 @@
 /* set, for training sets: single values, all of one command in one commit, or a new field. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "mldf/add_field.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_input.h"
 #include "mldf/sample_place.h"
