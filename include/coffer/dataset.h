@@ -115,6 +115,25 @@ COFFER_API_STATUS coffer_mldf_update_values(uint64_t *count, const char *path, c
                                             size_t field, coffer_source *values,
                                             const coffer_mldf_update_opts *opts, coffer_error *err);
 
+/* Adds a field to the set at `path` with a value for every sample, in one commit. set : the same set, open
+ * for reading. values : an .npy array whose first dimension counts the samples (for fields of type int, float
+ * or array; type and shape of an array are taken from it), or a line of JSON for each sample, which is the
+ * value or an object that has it under the field's name; null leaves it absent. NULL = all are absent. An
+ * error of the values has the subject COFFER_SUBJECT_OTHER; nothing is changed then. */
+COFFER_API_STATUS coffer_mldf_update_add_values(const char *path, const coffer_mldf *set,
+                                                const coffer_mldf_field *field, coffer_source *values,
+                                                const coffer_mldf_update_opts *opts, coffer_error *err);
+
+/* Turns the content of files, and texts and numbers as people write them, into values: a picture, a sound or
+ * an array becomes what the field stores. */
+typedef struct coffer_mldf_value_input coffer_mldf_value_input;
+COFFER_API_STATUS coffer_mldf_value_input_new(coffer_mldf_value_input **out, coffer_error *err);
+COFFER_API void coffer_mldf_value_input_free(coffer_mldf_value_input *input);
+/* Sets the value of the current sample of a writer; bytes : borrowed for the call. */
+COFFER_API_STATUS coffer_mldf_value_input_set(coffer_mldf_value_input *input, coffer_mldf_writer *writer,
+                                              size_t field, const void *bytes, size_t size,
+                                              coffer_error *err);
+
 COFFER_END_DECLS
 
 #endif
