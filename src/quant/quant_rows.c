@@ -369,7 +369,7 @@ coffer_status coffer__quant_read_rows(float *out, const coffer__quant_layout *la
         out += piece.rows * piece.elements;
         more = step_past(&row, &col, &piece, layout, end);
     }
-    coffer__quant_kernels_in_use()->finish_stream();
+    quant_kernels_in_use()->finish_stream();
     coffer__free(buffer);
     return status;
 }
