@@ -1,9 +1,9 @@
 /* Functions that all kinds of source share. */
+#include "coffer/source.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "coffer/source.h"
 #include "io/file.h"
 #include "io/source_private.h"
 #include "io/source_struct.h"
@@ -88,6 +88,15 @@ const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset, size_t le
     if (!src->ops.view || !coffer__range_fits(offset, len, src->size))
         return NULL;
     return src->ops.view(src->context, offset, len);
+}
+
+void coffer_source_prefetch(coffer_source *src, const coffer_range *ranges, size_t count)
+{
+    bool inside = src->ops.prefetch != NULL;
+    for (size_t i = 0; i < count && inside; i++)
+        inside = coffer__range_fits(ranges[i].offset, ranges[i].len, src->size);
+    if (inside && count)
+        src->ops.prefetch(src->context, ranges, count);
 }
 
 coffer_status coffer_source_intact(coffer_source *src, coffer_error *err)
