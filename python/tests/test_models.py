@@ -288,3 +288,37 @@ def test_the_helpers_agree_with_the_safetensors_package(folder):
     for load in (safetensors.numpy.load_file, coffer.mcf.load_file):
         with pytest.raises(FileNotFoundError):
             load("missing.safetensors")
+
+
+def test_damage_in_a_quantized_tensor_is_not_decoded(folder):
+    weights = np.random.default_rng(1).normal(0, 1, (64, 512)).astype("f4")
+    coffer.mcf.save_file({"w": weights}, "w.safetensors")
+    coffer.mcf.quantize("w.safetensors", "w.mcf", "k4")
+    with coffer.open("w.mcf") as model:
+        expected = model["w"].dequantize()
+        np.testing.assert_array_equal(model["w"].rows(3, 9), expected[3:9])
+        place = model.tensor_info("w")["offset"] + model.tensor_info("w")["bytes"] - 1
+    for access in ("mmap", "read"):
+        with coffer.open("w.mcf", access=access) as model:
+            np.testing.assert_array_equal(model["w"].dequantize(), expected)
+    with open("w.mcf", "r+b") as file:
+        file.seek(place)
+        last = file.read(1)
+        file.seek(place)
+        file.write(bytes([last[0] ^ 1]))
+    for access in ("mmap", "read"):
+        with coffer.open("w.mcf", access=access) as model:
+            with pytest.raises(coffer.ChecksumError):
+                model["w"].dequantize()
+
+
+def test_large_results_are_the_same_with_and_without_an_array_of_the_caller(folder):
+    weights = np.random.default_rng(1).normal(0, 1, (2048, 2304)).astype("f4")
+    coffer.mcf.save_file({"w": weights}, "w.safetensors")
+    coffer.mcf.quantize("w.safetensors", "w.mcf", "q8", method="absmax")
+    with coffer.open("w.mcf") as model, coffer.open("w.mcf", access="read") as copied:
+        whole = model["w"].dequantize()
+        assert whole.ctypes.data % 64 == 0 and float(np.abs(whole - weights).max()) < 0.05
+        out = np.empty(weights.size + 1, "f4")[1:].reshape(weights.shape)
+        np.testing.assert_array_equal(model["w"].dequantize(out=out), whole)
+        np.testing.assert_array_equal(copied["w"].dequantize(), whole)
