@@ -124,6 +124,28 @@ COFFER_API_STATUS coffer_mldf_update_add_values(const char *path, const coffer_m
                                                 const coffer_mldf_field *field, coffer_source *values,
                                                 const coffer_mldf_update_opts *opts, coffer_error *err);
 
+/* One of the files that a set is divided into. */
+typedef struct coffer_mldf_split_part {
+    uint32_t struct_size; /* also the stride of an array */
+    const char *path;
+    const uint64_t *samples; /* in the order of the new set */
+    uint64_t sample_count;
+} coffer_mldf_split_part;
+
+#define COFFER_MLDF_SPLIT_PART_INIT                   \
+    {                                                 \
+        sizeof(coffer_mldf_split_part), NULL, NULL, 0 \
+    }
+
+COFFER_API void coffer_mldf_split_part_init(coffer_mldf_split_part *out, uint32_t struct_size);
+
+/* Writes parts of a set to new files. No file appears before all of them are complete; after a failure there
+ * is none, except with write->overwrite those that have already replaced another file. opts : NULL for
+ * defaults; samples is not used. *failed : index of the part that could not be written; may be NULL. */
+COFFER_API_STATUS coffer_mldf_split(size_t *failed, const coffer_mldf *set,
+                                    const coffer_mldf_split_part *parts, size_t count,
+                                    const coffer_mldf_extract_opts *opts, coffer_error *err);
+
 /* Turns the content of files, and texts and numbers as people write them, into values: a picture, a sound or
  * an array becomes what the field stores. */
 typedef struct coffer_mldf_value_input coffer_mldf_value_input;
