@@ -15,7 +15,7 @@ import dask.array  # noqa: E402
 import dask.bag  # noqa: E402
 
 import coffer.dask  # noqa: E402
-from conftest import ROOT  # noqa: E402
+from conftest import ROOT, latest  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def test_the_example_of_the_guide_is_true(cluster, folder):
     assert coffer.check("llama-k4.mcf", full=True).ok
 
 
-@pytest.mark.skipif(not os.environ.get("COFFER_LATEST"), reason="run by make check-python-latest")
+@latest
 def test_a_worker_that_dies_again_and_again_fails_the_job_and_leaves_nothing(cluster, folder):
     def sample(i):
         if i == 5:
