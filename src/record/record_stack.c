@@ -1,0 +1,305 @@
+/* Call stacks. A frame is unwound by a rule of .eh_frame, which is computed once for each return address, or
+ * else by the frame pointer. Frames that the stack before had too are recognized by their place and are only
+ * compared. */
+#include "record/record_eh.h"
+#include "record/record_thread.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- Rules by return address ---- */
+
+enum { CACHE_BITS = 17, RULES = 4096 };
+
+/* Each entry is one word, so that threads need no lock: address << 16 | number of the rule. */
+static _Atomic uint64_t cache[1 << CACHE_BITS];
+static coffer__record_rule rules[RULES];
+static _Atomic uint32_t rule_count;
+
+void coffer__record_forget_modules(void)
+{
+    for (size_t i = 0; i < (size_t)1 << CACHE_BITS; i++)
+        atomic_store_explicit(&cache[i], 0, memory_order_relaxed);
+    coffer__record_reset_modules();
+}
+
+static bool same_rule(const coffer__record_rule *a, const coffer__record_rule *b)
+{
+    return a->kind == b->kind && a->saves_bp == b->saves_bp && a->bp_by_bp == b->bp_by_bp &&
+           a->cfa_offset == b->cfa_offset && a->bp_offset == b->bp_offset;
+}
+
+/* Two threads may add the same rule; that costs an entry and nothing else. RULES: the table is full. */
+static uint32_t number_of(const coffer__record_rule *rule)
+{
+    uint32_t count = atomic_load_explicit(&rule_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count && i < RULES; i++)
+        if (same_rule(&rules[i], rule))
+            return i;
+    uint32_t number = atomic_fetch_add(&rule_count, 1);
+    if (number >= RULES) {
+        atomic_store(&rule_count, RULES);
+        return RULES;
+    }
+    rules[number] = *rule;
+    return number;
+}
+
+static coffer__record_rule make_rule(coffer__record_thread *thread, uintptr_t pc, _Atomic uint64_t *entry)
+{
+    coffer__record_rule rule = { .kind = COFFER__RECORD_RULE_NONE };
+    const uint8_t *hdr = coffer__record_module(thread, pc);
+#if defined __x86_64__
+    /* A return address may be the first byte of the next function. */
+    if (hdr) {
+        rule = coffer__record_eh_rule(hdr, pc - 1);
+        coffer__record_rule here = coffer__record_eh_rule(hdr, pc);
+        if (here.kind == COFFER__RECORD_RULE_SIGNAL)
+            rule = here;
+    }
+#else
+    (void)hdr;
+#endif
+    uint32_t number = number_of(&rule);
+    if (number < RULES)
+        atomic_store_explicit(entry, pc << 16 | number, memory_order_release);
+    return rule;
+}
+
+static coffer__record_rule rule_of(coffer__record_thread *thread, uintptr_t pc)
+{
+    _Atomic uint64_t *entry = &cache[(pc * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - CACHE_BITS)];
+    uint64_t word = atomic_load_explicit(entry, memory_order_acquire);
+    if (COFFER__RECORD_LIKELY(word >> 16 == pc))
+        return rules[word & 0xffff];
+    return make_rule(thread, pc, entry);
+}
+
+/* ---- Reading the stack ---- */
+
+/* The kernel reads the address to answer EINVAL (readable) or EFAULT. */
+static bool probe(uintptr_t address)
+{
+    int saved = errno;
+    bool readable = syscall(SYS_rt_sigprocmask, ~0, address, NULL, 8) == 0 || errno != EFAULT;
+    errno = saved;
+    return readable;
+}
+
+static bool check_page(coffer__record_thread *thread, uintptr_t address)
+{
+    enum { PAGE = 4096 };
+    uintptr_t page = address & ~(uintptr_t)(PAGE - 1);
+    if (address < PAGE || !probe(page))
+        return false;
+    if (page == thread->readable_high)
+        thread->readable_high += PAGE;
+    else if (page + PAGE == thread->readable_low)
+        thread->readable_low = page;
+    else {
+        thread->readable_low = page;
+        thread->readable_high = page + PAGE;
+    }
+    return true;
+}
+
+static bool load(coffer__record_thread *thread, uintptr_t *out, uintptr_t address)
+{
+    if (!COFFER__RECORD_LIKELY(address >= thread->readable_low && address < thread->readable_high) &&
+        !check_page(thread, address))
+        return false;
+    if (address & (sizeof(uintptr_t) - 1))
+        return false;
+    memcpy(out, (const void *)address, sizeof *out);
+    return true;
+}
+
+/* ---- One step ---- */
+
+static bool step_signal(coffer__record_thread *thread, coffer__record_step *next, coffer__record_step *from)
+{
+    /* struct ucontext of x86-64: flags, link, stack (3 words), then the registers r8 … */
+    enum { REGISTERS = 40, BP = 10, SP = 15, IP = 16 };
+    from->bp_at = 1;
+    return load(thread, &next->bp, from->sp + REGISTERS + 8 * BP) &&
+           load(thread, &next->sp, from->sp + REGISTERS + 8 * SP) &&
+           load(thread, &next->pc, from->sp + REGISTERS + 8 * IP);
+}
+
+static bool step_by_pointer(coffer__record_thread *thread, coffer__record_step *next,
+                            coffer__record_step *from)
+{
+    enum { FRAME_MAX = 1 << 20 };
+    if (from->bp < from->sp || from->bp - from->sp > FRAME_MAX)
+        return false;
+    from->bp_at = from->bp;
+    next->sp = from->bp + 16;
+    return load(thread, &next->bp, from->bp) && load(thread, &next->pc, from->bp + 8);
+}
+
+/* The caller of a frame; false at the outermost frame and where the stack cannot be followed. */
+static bool step(coffer__record_thread *thread, coffer__record_step *next, coffer__record_step *from)
+{
+    coffer__record_rule rule = rule_of(thread, from->pc);
+    uintptr_t cfa;
+    switch (rule.kind) {
+    case COFFER__RECORD_RULE_SP:
+        cfa = from->sp + (uintptr_t)(intptr_t)rule.cfa_offset;
+        break;
+    case COFFER__RECORD_RULE_BP:
+        cfa = from->bp + (uintptr_t)(intptr_t)rule.cfa_offset;
+        break;
+    case COFFER__RECORD_RULE_BP_AT:
+        if (!load(thread, &cfa, from->bp + (uintptr_t)(intptr_t)rule.cfa_offset))
+            return false;
+        break;
+    case COFFER__RECORD_RULE_SIGNAL:
+        return step_signal(thread, next, from) && next->pc != 0;
+    case COFFER__RECORD_RULE_NONE:
+        return step_by_pointer(thread, next, from) && next->pc != 0;
+    default:
+        return false;
+    }
+    if (cfa <= from->sp || !load(thread, &next->pc, cfa - 8))
+        return false;
+    next->sp = cfa;
+    next->bp = from->bp;
+    from->bp_at = 0;
+    if (rule.saves_bp) {
+        from->bp_at = (rule.bp_by_bp ? from->bp : cfa) + (uintptr_t)(intptr_t)rule.bp_offset;
+        if (!load(thread, &next->bp, from->bp_at))
+            return false;
+    }
+    if (rule.kind == COFFER__RECORD_RULE_BP_AT)
+        from->bp_at = 1;
+    return next->pc != 0;
+}
+
+/* ---- The stack before ---- */
+
+/* Whether the caller of `from` still is what was found there the last time. */
+static bool still(const coffer__record_step *from, const coffer__record_step *caller)
+{
+    uintptr_t pc, bp;
+    if (from->bp_at == 1)
+        return false;
+    memcpy(&pc, (const void *)(caller->sp - 8), sizeof pc);
+    if (pc != caller->pc)
+        return false;
+    if (from->bp_at == 0)
+        return caller->bp == from->bp;
+    memcpy(&bp, (const void *)from->bp_at, sizeof bp);
+    return bp == caller->bp;
+}
+
+/* Moves the steps from `kept` on so that `inner` more fit before them, and room is left after them. */
+static void make_room(coffer__record_walk *walk, uint32_t kept, uint32_t inner)
+{
+    enum { CAPACITY = 2 * COFFER__RECORD_DEPTH_MAX };
+    uint32_t from = walk->first + kept, count = walk->count - kept;
+    if (from >= inner && from + COFFER__RECORD_DEPTH_MAX - inner <= CAPACITY) {
+        walk->first = from - inner;
+    } else {
+        uint32_t to = inner + (COFFER__RECORD_DEPTH_MAX - inner) / 2;
+        memmove(&walk->steps[to], &walk->steps[from], count * sizeof walk->steps[0]);
+        walk->first = to - inner;
+    }
+    memcpy(&walk->steps[walk->first], walk->inner, inner * sizeof walk->steps[0]);
+    walk->count = inner + count;
+}
+
+static void hash_from(coffer__record_walk *walk, uint32_t last)
+{
+    coffer__record_step *steps = &walk->steps[walk->first];
+    uint64_t hash = last < walk->count ? steps[last].hash : UINT64_C(0x243f6a8885a308d3);
+    for (uint32_t i = last; i-- > 0;) {
+        hash = (hash ^ steps[i].pc) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+        steps[i].hash = hash;
+    }
+}
+
+/* Walks from the innermost frame; what is found is left in thread->walk. */
+static void walk_stack(coffer__record_thread *thread, coffer__record_step at, uint32_t depth)
+{
+    coffer__record_walk *walk = thread->walk;
+    const coffer__record_step *before = &walk->steps[walk->first];
+    uint32_t inner = 0, match = 0;
+    bool more = true;
+    while (more && inner < depth) {
+        while (match < walk->count && before[match].sp < at.sp)
+            match++;
+        if (match < walk->count && before[match].sp == at.sp && before[match].pc == at.pc &&
+            before[match].bp == at.bp)
+            break;
+        walk->inner[inner] = at;
+        more = step(thread, &at, &walk->inner[inner++]);
+    }
+    uint32_t kept = 0;
+    bool reuses = more && inner < depth;
+    if (reuses) {
+        uint32_t rest = walk->count - match;
+        for (kept = 1; kept < rest && inner + kept < depth; kept++)
+            if (!still(&before[match + kept - 1], &before[match + kept]))
+                break;
+    }
+    bool whole = reuses && walk->complete && match + kept == walk->count;
+    walk->count = reuses ? match + kept : walk->count;
+    make_room(walk, reuses ? match : walk->count, inner);
+    if (whole) {
+        hash_from(walk, inner);
+        return;
+    }
+    coffer__record_step *steps = &walk->steps[walk->first];
+    while (more && walk->count < depth) {
+        more = step(thread, &steps[walk->count], &steps[walk->count - 1]);
+        walk->count += more;
+    }
+    walk->complete = !more;
+    hash_from(walk, walk->count);
+}
+
+/* ---- The number of a stack ---- */
+
+static bool tell(coffer__record_thread *thread, uint32_t number)
+{
+    const coffer__record_walk *walk = thread->walk;
+    const coffer__record_step *steps = &walk->steps[walk->first];
+    if (!coffer__record_reserve(thread, 3 + walk->count))
+        return false;
+    coffer__record_put(thread, (uint64_t)walk->count << 8 | COFFER__RECORD_STACK);
+    coffer__record_put(thread, number);
+    coffer__record_put(thread, steps[0].hash);
+    for (uint32_t i = 0; i < walk->count; i++)
+        coffer__record_put(thread, steps[i].pc);
+    coffer__record_publish(thread);
+    return true;
+}
+
+uint32_t coffer__record_stack(coffer__record_thread *thread, const void *frame)
+{
+    enum { WAYS = 2 };
+    coffer__record_step at = { 0 };
+    uintptr_t place = (uintptr_t)frame;
+    if (!thread->stacks || !thread->walk)
+        return 0;
+    memcpy(&at.bp, (const void *)place, sizeof at.bp);
+    memcpy(&at.pc, (const void *)(place + 8), sizeof at.pc);
+    at.sp = place + 16;
+    walk_stack(thread, at, coffer__record_shared->control.depth);
+    uint64_t hash = thread->walk->steps[thread->walk->first].hash;
+    uint32_t set = (uint32_t)(hash >> 40) & thread->stack_mask & ~(uint32_t)(WAYS - 1);
+    for (uint32_t i = 0; i < WAYS; i++)
+        if (COFFER__RECORD_LIKELY(thread->stacks[set + i] == hash))
+            return set + i + 1;
+    uint32_t number = set + ((uint32_t)hash & (WAYS - 1));
+    for (uint32_t i = 0; i < WAYS; i++)
+        if (thread->stacks[set + i] == 0)
+            number = set + i;
+    if (!tell(thread, number + 1))
+        return 0;
+    thread->stacks[number] = hash;
+    return number + 1;
+}
