@@ -62,6 +62,7 @@ typedef struct cli_verb {
      * verb makes that file. */
     bool makes_file;
     bool hidden; /* not in the list of verbs */
+    bool options_first; /* the first operand ends the options: the rest belongs to another program */
     bool pages;  /* prints text for people that may be long: a terminal gets a pager */
     /* The operand that the verb writes, when there are at least two: no other operand may be the same file.
      */

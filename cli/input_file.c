@@ -67,7 +67,7 @@ void cli_warn_versions(const cli_args *args)
 {
     size_t count = cli_operand_count(args);
     /* A check reports the version among its findings. */
-    if (strcmp(args->verb->name, "check") == 0)
+    if (strcmp(args->verb->name, "check") == 0 || args->verb->options_first)
         return;
     if (args->verb->writes == CLI_WRITES_LAST && count > 0)
         count--;

@@ -321,6 +321,7 @@ const cli_verb *const cli_verbs[] = {
     &concat,
     &split,
     &order,
+    &cli_verb_record,
     &peak,
     &leaks,
     &temporaries,

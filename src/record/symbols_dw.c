@@ -1,0 +1,246 @@
+/* Reads symbols with libdw, also from separate files of debug information. */
+#include "record/symbols.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <ctype.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <elfutils/version.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the C++ run-time library, which libcoffer links anyway. */
+extern char *__cxa_demangle(const char *name, char *out, size_t *len, int *status);
+
+typedef struct text {
+    struct text *next;
+    char value[];
+} text;
+
+struct coffer__symbols_file {
+    Dwfl *dwfl;
+    Dwfl_Module *module;
+    GElf_Addr bias;
+    text *texts;
+};
+
+static char debug_path_default[] = "";
+static char *debug_path = debug_path_default;
+
+static const Dwfl_Callbacks callbacks = {
+    .find_elf = dwfl_build_id_find_elf,
+    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .section_address = dwfl_offline_section_address,
+    .debuginfo_path = &debug_path,
+};
+
+static coffer_status fail(coffer_error *err)
+{
+    const char *reason = dwfl_errmsg(-1);
+    return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "cannot read symbols: %s",
+                        reason ? reason : "unknown reason");
+}
+
+static void close_file(coffer__symbols_file *file)
+{
+    if (!file)
+        return;
+    if (file->dwfl)
+        dwfl_end(file->dwfl);
+    while (file->texts) {
+        text *next = file->texts->next;
+        coffer__free(file->texts);
+        file->texts = next;
+    }
+    coffer__free(file);
+}
+
+static coffer_status check_build_id(coffer__symbols_file *file, const uint8_t *build_id, size_t len,
+                                    coffer_error *err)
+{
+    const unsigned char *bits = NULL;
+    GElf_Addr address;
+    int found = dwfl_module_build_id(file->module, &bits, &address);
+    if (len == 0 || (found == (int)len && memcmp(bits, build_id, len) == 0))
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
+                        "the file is not the one that was recorded: its build-id is another");
+}
+
+static coffer_status open_file(coffer__symbols_file **out, const char *path, const uint8_t *build_id,
+                               size_t len, coffer_error *err)
+{
+    coffer__symbols_file *file = coffer__calloc(1, sizeof *file);
+    if (!file)
+        return coffer__fail_no_memory(err, sizeof *file);
+    coffer_status status = COFFER_OK;
+    file->dwfl = dwfl_begin(&callbacks);
+    if (!file->dwfl) {
+        status = fail(err);
+        goto out;
+    }
+    file->module = dwfl_report_offline(file->dwfl, path, path, -1);
+    if (!file->module || dwfl_report_end(file->dwfl, NULL, NULL) != 0 ||
+        !dwfl_module_getelf(file->module, &file->bias))
+        status = fail(err);
+    if (!status)
+        status = check_build_id(file, build_id, len, err);
+out:
+    if (status) {
+        close_file(file);
+        return status;
+    }
+    *out = file;
+    return COFFER_OK;
+}
+
+/* ---- Names ---- */
+
+/* Rust ends its names with "::h" and sixteen digits. */
+static void cut_hash(char *name)
+{
+    enum { HASH = 19 };
+    size_t len = strlen(name);
+    if (len <= HASH || memcmp(name + len - HASH, "::h", 3) != 0)
+        return;
+    for (size_t i = len - HASH + 3; i < len; i++)
+        if (!isxdigit((unsigned char)name[i]))
+            return;
+    name[len - HASH] = '\0';
+}
+
+static const char *demangle(coffer__symbols_file *file, const char *name)
+{
+    int status = -1;
+    if (name[0] != '_' || name[1] != 'Z')
+        return name;
+    char *plain = __cxa_demangle(name, NULL, NULL, &status);
+    if (status != 0 || !plain) {
+        free(plain);
+        return name;
+    }
+    cut_hash(plain);
+    size_t len = strlen(plain) + 1;
+    text *copy = coffer__malloc(sizeof *copy + len);
+    if (copy) {
+        memcpy(copy->value, plain, len);
+        copy->next = file->texts;
+        file->texts = copy;
+    }
+    free(plain);
+    return copy ? copy->value : name;
+}
+
+static const char *linkage_name(Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    const char *name = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute));
+    return name ? name : dwarf_formstring(dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute));
+}
+
+static const char *name_of(coffer__symbols_file *file, Dwarf_Die *die)
+{
+    const char *linkage = linkage_name(die);
+    if (linkage && linkage[0] == '_' && linkage[1] == 'Z')
+        return demangle(file, linkage);
+    return dwarf_diename(die);
+}
+
+/* ---- Places ---- */
+
+static uint64_t number_of(Dwarf_Die *die, unsigned name)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word value = 0;
+    if (dwarf_formudata(dwarf_attr(die, name, &attribute), &value) != 0)
+        return 0;
+    return value;
+}
+
+static void place_of_call(coffer__symbol *out, Dwarf_Die *unit, Dwarf_Die *inlined)
+{
+    Dwarf_Files *files = NULL;
+    size_t count = 0;
+    uint64_t file = number_of(inlined, DW_AT_call_file);
+    out->line = number_of(inlined, DW_AT_call_line);
+    out->file = NULL;
+    if (dwarf_getsrcfiles(unit, &files, &count) == 0 && file < count)
+        out->file = dwarf_filesrc(files, file, NULL, NULL);
+}
+
+/* The scopes of an address, innermost first, including those that an inlined function was inlined into. */
+static int scopes_of(Dwarf_Die **out, Dwarf_Die *unit, Dwarf_Addr address)
+{
+    Dwarf_Die *scopes = NULL, innermost;
+    if (dwarf_getscopes(unit, address, &scopes) <= 0)
+        return 0;
+    innermost = scopes[0];
+    free(scopes);
+    return dwarf_getscopes_die(&innermost, out);
+}
+
+static size_t find_by_dwarf(coffer__symbol *out, size_t max, coffer__symbols_file *file, Dwarf_Die *unit,
+                            Dwarf_Addr address)
+{
+    Dwarf_Die *scopes = NULL;
+    coffer__symbol at = { 0 };
+    size_t count = 0;
+    Dwarf_Line *line = dwarf_getsrc_die(unit, address);
+    int number = 0;
+    if (line) {
+        at.file = dwarf_linesrc(line, NULL, NULL);
+        if (dwarf_lineno(line, &number) == 0 && number > 0)
+            at.line = (uint64_t)number;
+    }
+    int scope_count = scopes_of(&scopes, unit, address);
+    for (int i = 0; i < scope_count && count < max; i++) {
+        int tag = dwarf_tag(&scopes[i]);
+        if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
+            continue;
+        at.function = name_of(file, &scopes[i]);
+        out[count++] = at;
+        if (tag == DW_TAG_subprogram)
+            break;
+        place_of_call(&at, unit, &scopes[i]);
+    }
+    free(scopes);
+    return count;
+}
+
+static size_t find(coffer__symbol *out, size_t max, coffer__symbols_file *file, uint64_t address)
+{
+    Dwarf_Addr bias = 0;
+    GElf_Off offset;
+    GElf_Sym symbol;
+    GElf_Addr here = address + file->bias;
+    Dwarf_Die *unit = dwfl_module_addrdie(file->module, here, &bias);
+    size_t count = unit ? find_by_dwarf(out, max, file, unit, here - bias) : 0;
+    if (count > 0 && out[count - 1].function)
+        return count;
+    const char *name =
+        dwfl_module_addrinfo(file->module, here, &offset, &symbol, NULL, NULL, NULL);
+    if (!name || max == 0)
+        return count;
+    if (count == 0)
+        out[count++] = (coffer__symbol){ 0 };
+    out[count - 1].function = demangle(file, name);
+    return count;
+}
+
+static const char *library_version(void)
+{
+    static char version[16];
+    snprintf(version, sizeof version, "0.%d", _ELFUTILS_VERSION);
+    return version;
+}
+
+static const coffer__symbols_module table = {
+    COFFER__MODULE_INIT(coffer__symbols_module, library_version),
+    .open = open_file,
+    .find = find,
+    .close = close_file,
+};
+COFFER__MODULE_EXPORT(symbols, table);
