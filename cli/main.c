@@ -3,6 +3,7 @@
 #include "help.h"
 #include "input_file.h"
 #include "pycauset/pycauset_verbs.h"
+#include "record/parts.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -125,6 +126,8 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
         goto out;
     }
     status = cli_check_operands(&args);
+    if (!status)
+        status = cli_recover_operands(&args);
     if (!status)
         status = cli_check_files(&args);
     if (!status)

@@ -33,8 +33,7 @@ uint64_t record_tick(const record_reader *reader)
 #endif
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec -
-           reader->memory->control.time_base;
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - reader->memory->control.time_base;
 }
 
 /* The rate is that since the beginning: it becomes more exact the longer the program runs. */
@@ -42,8 +41,7 @@ static uint64_t take_time(record_reader *reader)
 {
     uint64_t tick = record_tick(reader), us = record_clock_us();
     if (tick > reader->first_tick && us > reader->first_us + 1000)
-        reader->us_per_tick =
-            (double)(us - reader->first_us) / (double)(tick - reader->first_tick);
+        reader->us_per_tick = (double)(us - reader->first_us) / (double)(tick - reader->first_tick);
     return tick;
 }
 
@@ -60,7 +58,9 @@ void record_stop(record_reader *reader, const record_session *session, const cof
         return;
     reader->stopped = true;
     atomic_store(&reader->memory->control.state, COFFER__RECORD_ENDED);
-    cli_warn(session->path, "recording stopped: %s; the program continues", err->text);
+    cli_warn(session->path,
+             "recording stopped: %s; the program continues, and 'coffer repair' saves what was recorded",
+             err->text);
 }
 
 /* ---- One ring ---- */
@@ -216,8 +216,7 @@ static uint64_t take_event(coffer_status *status, const record_reader *reader, r
     uint64_t address = second & COFFER__RECORD_ADDRESS_MASK, words = 2;
     if (kind == COFFER__RECORD_ALLOC) {
         uint64_t third = word_at(ring, tail + 2);
-        uint64_t number = second >> COFFER__RECORD_ADDRESS_BITS |
-                          third >> COFFER__RECORD_ADDRESS_BITS << 16;
+        uint64_t number = second >> COFFER__RECORD_ADDRESS_BITS | third >> COFFER__RECORD_ADDRESS_BITS << 16;
         type = COFFER_MLYZE_ALLOC;
         size = third & COFFER__RECORD_ADDRESS_MASK;
         words = 3;

@@ -127,16 +127,19 @@ static char *join_words(char *const *words)
     return text;
 }
 
-static char *command_of(pid_t pid)
+/* The command of a process; of one that has ended already, that of its parent. */
+static char *command_of(const record_reader *reader, const coffer__record_session *entry)
 {
+    pid_t pid = (pid_t)entry->pid;
     char path[64], text[4096];
     snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text);
     if (fd >= 0)
         close(fd);
+    bool forked = entry->kind == COFFER__RECORD_FORKED && entry->parent < reader->session_count;
     if (len <= 0)
-        return coffer__strdup("?");
+        return coffer__strdup(forked ? reader->sessions[entry->parent]->command : "?");
     for (ssize_t i = 0; i + 1 < len; i++)
         text[i] = text[i] ? text[i] : ' ';
     return coffer__strndup(text, strnlen(text, (size_t)len));
@@ -226,7 +229,7 @@ static void adopt(recording *run, uint32_t number)
     snprintf(middle, sizeof middle, ".%ld", (long)pid);
     if (!path)
         path = path_with(run->options->output, middle);
-    record_session *session = add_session(run, pid, path, command_of(pid));
+    record_session *session = add_session(run, pid, path, command_of(&run->reader, entry));
     if (session && !session->writer) {
         cli_fail(session->path, &session->err, NULL);
         session->over = true;
@@ -259,8 +262,8 @@ static bool all_over(recording *run)
         record_session *session = run->reader.sessions[i];
         if (session->over)
             continue;
-        session->over = session->pid == run->child ? run->reaped
-                                                   : kill(session->pid, 0) != 0 && errno == ESRCH;
+        session->over =
+            session->pid == run->child ? run->reaped : kill(session->pid, 0) != 0 && errno == ESRCH;
         if (session->over)
             finish_session(run, session);
         all = all && session->over;
@@ -279,8 +282,7 @@ static int start_program(recording *run, const char *path, const char *library, 
     if (!preload)
         return ENOMEM;
     snprintf(preload, len, "%s%s%s", library, others && *others ? ":" : "", others ? others : "");
-    snprintf(memory, sizeof memory, "/proc/%u/fd/%d", run->reader.memory->control.reader_pid,
-             run->memory_fd);
+    snprintf(memory, sizeof memory, "/proc/%u/fd/%d", run->reader.memory->control.reader_pid, run->memory_fd);
     if (setenv("LD_PRELOAD", preload, 1) != 0 || setenv(COFFER__RECORD_ENVIRONMENT, memory, 1) != 0)
         return errno;
     signal(SIGXFSZ, SIG_DFL); /* which the command ignores */
@@ -451,8 +453,8 @@ static void report_end(recording *run)
         dropped += atomic_load(&memory->sessions[i].dropped);
     if (dropped > 0)
         cli_warn(run->options->output,
-                 "%" PRIu64 " event%s of signal handlers or of more than %d threads %s not recorded",
-                 dropped, term_plural(dropped), COFFER__RECORD_SLOTS, dropped == 1 ? "was" : "were");
+                 "%" PRIu64 " event%s of signal handlers or of more than %d threads %s not recorded", dropped,
+                 term_plural(dropped), COFFER__RECORD_SLOTS, dropped == 1 ? "was" : "were");
     for (size_t i = 0; i < run->reader.session_count; i++)
         if (run->reader.sessions[i]->committed)
             record_summarize(run->reader.sessions[i], run->options);

@@ -52,8 +52,10 @@ char *record_metadata(const record_session *session, bool modules)
     coffer__json_open_object(&json);
     coffer__json_key(&json, "command");
     coffer__json_string(&json, session->command);
-    coffer__json_key(&json, "pid");
-    coffer__json_write_u64(&json, (uint64_t)session->pid);
+    if (session->pid > 0) { /* the parts of the first process begin before it has started */
+        coffer__json_key(&json, "pid");
+        coffer__json_write_u64(&json, (uint64_t)session->pid);
+    }
     coffer__json_key(&json, "host");
     coffer__json_string(&json, host);
     if (modules)
@@ -159,17 +161,6 @@ static coffer_status add_module(record_session *session, const record_module *mo
     return status;
 }
 
-/* The loader knows the program itself by an empty name. */
-static char *path_of_module(const record_session *session, const char *text, size_t len)
-{
-    char link[64], path[COFFER__RECORD_TEXT_MAX];
-    if (len > 0)
-        return coffer__strndup(text, len);
-    snprintf(link, sizeof link, "/proc/%ld/exe", (long)session->pid);
-    ssize_t got = readlink(link, path, sizeof path);
-    return got > 0 ? coffer__strndup(path, (size_t)got) : coffer__strdup(session->command);
-}
-
 coffer_status record_session_module(record_session *session, const uint64_t *words, size_t count)
 {
     enum { ID = 4 };
@@ -181,7 +172,7 @@ coffer_status record_session_module(record_session *session, const uint64_t *wor
     size_t at = ID + (module.build_id_len + 7) / 8;
     if (at >= count || words[at] > (count - at - 1) * 8)
         return COFFER_OK;
-    module.path = path_of_module(session, (const char *)(words + at + 1), (size_t)words[at]);
+    module.path = coffer__strndup((const char *)(words + at + 1), (size_t)words[at]);
     if (!module.path)
         return no_memory(&session->err);
     const char *slash = strrchr(module.path, '/');
@@ -272,8 +263,7 @@ coffer_status record_session_stack(uint64_t *id, record_session *session, uint64
             return status;
     }
     if (count == 0) {
-        coffer_status status =
-            coffer_mlyze_writer_add_stack(&stack, session->writer, NULL, 0, &session->err);
+        coffer_status status = coffer_mlyze_writer_add_stack(&stack, session->writer, NULL, 0, &session->err);
         if (status)
             return status;
     }

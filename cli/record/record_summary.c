@@ -1,4 +1,4 @@
-/* What was recorded, in a few lines on stderr. */
+/* The summary of a recording, on stderr. */
 #include "recorder.h"
 
 #include "base/buffer.h"

@@ -23,7 +23,8 @@ typedef struct naming {
     bool *tried;
     coffer_mlyze *trace;
     coffer_mlyze_writer *writer;
-    record_map known; /* file and function of a frame -> its place in `frames` + 1 */
+    record_map known;      /* file and function of a frame -> its place in `frames` + 1 */
+    record_map stacks;     /* id + 1 of a stack -> its id in the new trace */
     coffer__buffer frames; /* a count as a frame's line, then as many frames */
 } naming;
 
@@ -99,9 +100,8 @@ static coffer_status expand(naming *work, const coffer_mlyze_frame *raw, coffer_
 static coffer_status named_frames(const coffer_mlyze_frame **out, size_t *count, naming *work,
                                   const coffer_mlyze_frame *raw, coffer_error *err)
 {
-    uint64_t key = (raw->file_id * UINT64_C(0x9e3779b97f4a7c15) ^ raw->func_id * 2654435761 ^
-                    raw->line << 40) |
-                   1;
+    uint64_t key =
+        (raw->file_id * UINT64_C(0x9e3779b97f4a7c15) ^ raw->func_id * 2654435761 ^ raw->line << 40) | 1;
     const uint64_t *known = record_map_find(&work->known, key);
     size_t at = known ? (size_t)*known : work->frames.len;
     if (!known) {
@@ -119,6 +119,7 @@ static coffer_status named_frames(const coffer_mlyze_frame **out, size_t *count,
 
 /* ---- The trace ---- */
 
+/* Calls on one line have the same names: their stacks become one. */
 static coffer_status copy_stacks(naming *work, coffer_error *err)
 {
     static coffer_mlyze_frame stack[FRAMES_MAX];
@@ -134,18 +135,24 @@ static coffer_status copy_stacks(naming *work, coffer_error *err)
             for (size_t k = 0; !status && k < more && total < FRAMES_MAX; k++)
                 stack[total++] = named[k];
         }
+        uint64_t id = 0;
         if (!status)
-            status = coffer_mlyze_writer_add_stack_id(work->writer, coffer_mlyze_stack_id(work->trace, i),
-                                                      stack, total, err);
+            status = coffer_mlyze_writer_add_stack(&id, work->writer, stack, total, err);
+        if (!status && !record_map_put(&work->stacks, coffer_mlyze_stack_id(work->trace, i) + 1, id))
+            status = no_memory(err);
     }
     return status;
 }
 
-/* Names of markers and threads have other ids in the new trace. */
+/* Stacks, and names of markers and threads, have other ids in the new trace. */
 static coffer_status rename_events(naming *work, coffer_mlyze_events *events, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < events->count; i++) {
+        if (events->type[i] == COFFER_MLYZE_ALLOC) {
+            const uint64_t *id = record_map_find(&work->stacks, events->id[i] + 1);
+            events->id[i] = id ? *id : events->id[i];
+        }
         if (events->type[i] != COFFER_MLYZE_MARKER && events->type[i] != COFFER_MLYZE_THREAD)
             continue;
         const char *name = coffer_mlyze_function_name(work->trace, events->id[i]);
@@ -234,5 +241,6 @@ coffer_status record_symbolize(const record_session *session, const char *extra_
     coffer__free(work.tried);
     coffer__buffer_free(&work.frames);
     record_map_free(&work.known);
+    record_map_free(&work.stacks);
     return status;
 }

@@ -115,7 +115,7 @@ int record_check_target(char *out, const cli_args *args, const char *program)
         bool exists = strchr(program, '/') && stat(program, &st) == 0;
         coffer__fail_errno(&err, "cannot run", exists ? EACCES : ENOENT);
         return cli_fail(program, &err,
-                        exists                ? "it is not an executable file; 'chmod +x' makes it one"
+                        exists                 ? "it is not an executable file; 'chmod +x' makes it one"
                         : strchr(program, '/') ? "check the spelling and the folder"
                                                : "no folder of PATH has a program of this name");
     }

@@ -57,7 +57,7 @@ typedef struct record_session {
     coffer_error err; /* why it stopped */
 } record_session;
 
-/* What the command line asked for. */
+/* The options of the command line. */
 typedef struct record_options {
     const char *output;
     bool force, quiet, live, json, symbols, keep_raw;
@@ -88,9 +88,9 @@ void record_session_free(record_session *session);
 typedef struct record_slot {
     uint32_t session, thread;
     bool used;
-    record_map stacks;         /* number in the ring -> id in the trace */
-    record_map pending;        /* number in the ring -> offset in raw + 1 */
-    uint64_t *raw;             /* hash, count, frames */
+    record_map stacks;  /* number in the ring -> id in the trace */
+    record_map pending; /* number in the ring -> offset in raw + 1 */
+    uint64_t *raw;      /* hash, count, frames */
     size_t raw_len, raw_capacity;
     char name[16];
     uint64_t head, next_time;

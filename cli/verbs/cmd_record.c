@@ -106,7 +106,8 @@ const cli_verb cli_verb_record = {
     .summary = "run a program and record every allocation it makes",
     .description =
         "Runs PROGRAM with a library preloaded that records malloc, calloc, realloc, free, the aligned "
-        "functions and C++ new and delete, each with its call stack and thread. Options of coffer come before "
+        "functions and C++ new and delete, each with its call stack and thread. Options of coffer come "
+        "before "
         "PROGRAM. The program's output, exit status and signals are those it would have without coffer; a "
         "summary goes to stderr at the end.\n"
         "While it runs, the events go to FILE.part and the names to FILE.strings. If coffer itself is "

@@ -90,8 +90,8 @@ static void put_alloc(coffer__record_thread *thread, const void *block, size_t s
     uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK;
     coffer__record_put(thread, thread->time << 8 | COFFER__RECORD_ALLOC);
     coffer__record_put(thread, address | (uint64_t)stack << COFFER__RECORD_ADDRESS_BITS);
-    coffer__record_put(thread, (size & COFFER__RECORD_ADDRESS_MASK) |
-                                   (uint64_t)(stack >> 16) << COFFER__RECORD_ADDRESS_BITS);
+    coffer__record_put(thread, (size & COFFER__RECORD_ADDRESS_MASK) | (uint64_t)(stack >> 16)
+                                                                          << COFFER__RECORD_ADDRESS_BITS);
 }
 
 static void put_free(coffer__record_thread *thread, const void *block, uint64_t time)

@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <string.h>
+#include <unistd.h>
 
 #pragma weak _dl_find_object
 
@@ -70,8 +72,16 @@ static void tell(coffer__record_thread *thread, const struct dl_find_object *obj
     uint8_t build_id[COFFER__RECORD_BUILD_ID_MAX] = { 0 };
     const struct link_map *map = object->dlfo_link_map;
     uintptr_t start = (uintptr_t)object->dlfo_map_start, end = (uintptr_t)object->dlfo_map_end;
+    char program[COFFER__RECORD_TEXT_MAX];
     const char *path = map->l_name ? map->l_name : "";
     size_t path_len = strnlen(path, COFFER__RECORD_TEXT_MAX);
+    if (path_len == 0) { /* the loader knows the program itself by an empty name */
+        int saved = errno;
+        ssize_t len = readlink("/proc/self/exe", program, sizeof program);
+        errno = saved;
+        path = program;
+        path_len = len > 0 ? (size_t)len : 0;
+    }
     size_t id_len = read_build_id(build_id, map, start);
     uint32_t words = (uint32_t)(5 + (id_len + 7) / 8 + (path_len + 7) / 8);
     if (!coffer__record_reserve(thread, words + 1))

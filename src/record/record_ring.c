@@ -74,14 +74,13 @@ void coffer__record_attach(void)
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         goto out;
-    void *memory = mmap(NULL, sizeof *coffer__record_shared, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *memory =
+        mmap(NULL, sizeof *coffer__record_shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     close(fd);
     if (memory == MAP_FAILED)
         goto out;
     coffer__record_memory *shared = memory;
-    void *page =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bool mine = shared->control.magic == COFFER__RECORD_MAGIC &&
                 (shared->control.root_pid == (uint32_t)getpid() ||
                  (shared->control.flags & COFFER__RECORD_FOLLOW_FORK));
@@ -139,8 +138,7 @@ static void make_tables(coffer__record_thread *thread)
         thread->walk->count = 0;
         return;
     }
-    memory =
-        mmap(NULL, sizeof *thread->walk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory = mmap(NULL, sizeof *thread->walk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     thread->walk = memory == MAP_FAILED ? NULL : memory;
 }
 

@@ -1,4 +1,4 @@
-/* What the parts of the preloaded library share: the state of a thread and the way into its ring. */
+/* Shared by the files of the preloaded library: the state of a thread and the way into its ring. */
 #ifndef COFFER_RECORD_THREAD_H
 #define COFFER_RECORD_THREAD_H
 
@@ -51,7 +51,7 @@ void coffer__record_attach(void);
 bool coffer__record_enter(coffer__record_thread *thread);
 /* The time, after every instruction before it. */
 uint64_t coffer__record_now(void);
-/* Waits until the ring has room for so many words. False: recording has ended. */
+/* Waits until the ring has room for this number of words. False: recording has ended. */
 bool coffer__record_reserve(coffer__record_thread *thread, uint32_t words);
 /* Makes the words written so far visible to the reader. */
 void coffer__record_publish(coffer__record_thread *thread);

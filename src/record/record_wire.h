@@ -19,7 +19,7 @@ enum {
     COFFER__RECORD_BUILD_ID_MAX = 32
 };
 
-/* What is recorded. */
+/* Flags of the control page. */
 enum {
     COFFER__RECORD_WITH_STACKS = 1,
     COFFER__RECORD_FOLLOW_FORK = 2,
@@ -57,7 +57,7 @@ typedef struct coffer__record_control {
     _Atomic uint32_t state;
     _Atomic uint32_t session_count;
     _Atomic uint32_t slot_count; /* slots that were ever used */
-    _Atomic uint32_t refused; /* processes that could not be recorded */
+    _Atomic uint32_t refused;    /* processes that could not be recorded */
     _Alignas(64) _Atomic uint32_t reader_sleeps;
     _Atomic uint32_t reader_wake; /* futex of the reader */
     _Atomic uint32_t heartbeat;
@@ -90,7 +90,7 @@ typedef struct coffer__record_memory {
  *   STACK  number of frames; number of the stack in this ring; hash; frames, innermost first
  *   MODULE number of words after this one; start; end; bias; length of the build-id; build-id; path
  *   MARKER time; number of bytes; text
- *   WEIGHT bytes that the next allocation stands for (sampling)
+ *   WEIGHT bytes that the next allocation represents (sampling)
  *   CODE   number of words after this one; key; first line; lengths; name, file (Python)
  * Stack 0 is "no stack". Addresses are below 2^48. */
 enum {

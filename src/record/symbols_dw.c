@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the C++ run-time library, which libcoffer links anyway. */
+/* The C++ run-time library, which libcoffer links anyway, has it. */
 extern char *__cxa_demangle(const char *name, char *out, size_t *len, int *status);
 
 typedef struct text {
@@ -20,8 +20,17 @@ typedef struct text {
     char value[];
 } text;
 
+/* A function of the symbol table. */
+typedef struct named_range {
+    GElf_Addr start, end;
+    const char *name;
+    int rank; /* of several at one address, the lowest is shown */
+} named_range;
+
 struct coffer__symbols_file {
     Dwfl *dwfl;
+    named_range *ranges; /* sorted by start */
+    size_t range_count;
     Dwfl_Module *module;
     GElf_Addr bias;
     text *texts;
@@ -50,6 +59,7 @@ static void close_file(coffer__symbols_file *file)
         return;
     if (file->dwfl)
         dwfl_end(file->dwfl);
+    coffer__free(file->ranges);
     while (file->texts) {
         text *next = file->texts->next;
         coffer__free(file->texts);
@@ -70,6 +80,62 @@ static coffer_status check_build_id(coffer__symbols_file *file, const uint8_t *b
                         "the file is not the one that was recorded: its build-id is another");
 }
 
+/* ---- The symbol table ---- */
+
+static int compare_ranges(const void *left, const void *right)
+{
+    const named_range *a = left, *b = right;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return a->rank != b->rank ? a->rank - b->rank : strcmp(a->name, b->name);
+}
+
+/* Public names before local ones, and names without leading underscores before others. */
+static int rank_of(const GElf_Sym *symbol, const char *name)
+{
+    int binding = GELF_ST_BIND(symbol->st_info);
+    int rank = binding == STB_GLOBAL ? 0 : binding == STB_WEAK ? 2 : 4;
+    return rank + (name[0] == '_' && name[1] != 'Z' && name[1] != 'R');
+}
+
+/* libdwfl searches its table from the beginning for each address; a sorted one is searched instead. */
+static void read_symbols(coffer__symbols_file *file)
+{
+    int count = dwfl_module_getsymtab(file->module);
+    file->ranges = count > 0 ? coffer__alloc_array((size_t)count, sizeof *file->ranges) : NULL;
+    for (int i = 1; file->ranges && i < count; i++) {
+        GElf_Sym symbol;
+        GElf_Addr address;
+        const char *name = dwfl_module_getsym_info(file->module, i, &symbol, &address, NULL, NULL, NULL);
+        int type = GELF_ST_TYPE(symbol.st_info);
+        if (!name || !*name || symbol.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC))
+            continue;
+        file->ranges[file->range_count++] =
+            (named_range){ address, address + symbol.st_size, name, rank_of(&symbol, name) };
+    }
+    if (file->range_count > 0)
+        qsort(file->ranges, file->range_count, sizeof *file->ranges, compare_ranges);
+}
+
+/* A symbol without a size reaches to the next one. */
+static const char *find_symbol(const coffer__symbols_file *file, GElf_Addr address)
+{
+    size_t low = 0, high = file->range_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (file->ranges[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return NULL;
+    const named_range *found = &file->ranges[low - 1];
+    while (found > file->ranges && found[-1].start == found->start)
+        found--;
+    return address < found->end || found->end == found->start ? found->name : NULL;
+}
+
 static coffer_status open_file(coffer__symbols_file **out, const char *path, const uint8_t *build_id,
                                size_t len, coffer_error *err)
 {
@@ -88,6 +154,8 @@ static coffer_status open_file(coffer__symbols_file **out, const char *path, con
         status = fail(err);
     if (!status)
         status = check_build_id(file, build_id, len, err);
+    if (!status)
+        read_symbols(file);
 out:
     if (status) {
         close_file(file);
@@ -213,15 +281,12 @@ static size_t find_by_dwarf(coffer__symbol *out, size_t max, coffer__symbols_fil
 static size_t find(coffer__symbol *out, size_t max, coffer__symbols_file *file, uint64_t address)
 {
     Dwarf_Addr bias = 0;
-    GElf_Off offset;
-    GElf_Sym symbol;
     GElf_Addr here = address + file->bias;
     Dwarf_Die *unit = dwfl_module_addrdie(file->module, here, &bias);
     size_t count = unit ? find_by_dwarf(out, max, file, unit, here - bias) : 0;
     if (count > 0 && out[count - 1].function)
         return count;
-    const char *name =
-        dwfl_module_addrinfo(file->module, here, &offset, &symbol, NULL, NULL, NULL);
+    const char *name = find_symbol(file, here);
     if (!name || max == 0)
         return count;
     if (count == 0)
