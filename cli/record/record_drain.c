@@ -147,6 +147,16 @@ static coffer_status take_module(record_session *session, const coffer__record_s
     return record_session_module(session, words, (size_t)count);
 }
 
+static coffer_status take_code(record_session *session, const coffer__record_slot *ring, uint64_t at,
+                               uint64_t count)
+{
+    uint64_t words[COFFER__RECORD_TEXT_MAX / 8 + 8];
+    if (count < 2 || count > sizeof words / sizeof words[0])
+        return COFFER_OK;
+    copy_words(words, ring, at, count);
+    return record_session_code(session, words, (size_t)count);
+}
+
 /* Takes the records without a time at the front of a ring. Sets slot->next_time, or UINT64_MAX when the
  * ring is empty. */
 static coffer_status take_untimed(record_session *session, record_slot *slot, coffer__record_slot *ring)
@@ -165,6 +175,8 @@ static coffer_status take_untimed(record_session *session, record_slot *slot, co
                 status = take_module(session, ring, tail + 1, rest);
             tail += 1 + rest;
         } else if (kind == COFFER__RECORD_CODE) {
+            if (session->writer)
+                status = take_code(session, ring, tail + 1, rest);
             tail += 1 + rest;
         } else {
             slot->next_time = rest;

@@ -285,6 +285,8 @@ static int start_program(recording *run, const char *path, const char *library, 
     snprintf(memory, sizeof memory, "/proc/%u/fd/%d", run->reader.memory->control.reader_pid, run->memory_fd);
     if (setenv("LD_PRELOAD", preload, 1) != 0 || setenv(COFFER__RECORD_ENVIRONMENT, memory, 1) != 0)
         return errno;
+    if ((run->options->flags & COFFER__RECORD_PYTHON_ALLOCATORS) && setenv("PYTHONMALLOC", "malloc", 1) != 0)
+        return errno;
     signal(SIGXFSZ, SIG_DFL); /* which the command ignores */
     run->reader.memory->control.root_pid = (uint32_t)getpid();
     fcntl(report, F_SETFD, FD_CLOEXEC);

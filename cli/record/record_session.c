@@ -199,6 +199,41 @@ static const record_module *module_at(const record_session *session, uint64_t ad
 
 /* ---- Frames and stacks ---- */
 
+coffer_status record_session_code(record_session *session, const uint64_t *words, size_t count)
+{
+    uint64_t number = words[0], function = 0, file = 0;
+    size_t name_len = (size_t)(words[1] >> 32), file_len = (size_t)(words[1] & UINT32_MAX);
+    if (count < 2 || number == 0 || 2 + (name_len + 7) / 8 + (file_len + 7) / 8 > count)
+        return COFFER_OK;
+    char *name = coffer__strndup((const char *)(words + 2), name_len);
+    char *path = coffer__strndup((const char *)(words + 2 + (name_len + 7) / 8), file_len);
+    coffer_status status = name && path ? COFFER_OK : no_memory(&session->err);
+    if (!status)
+        status = coffer_mlyze_writer_add_function(&function, session->writer, name, &session->err);
+    if (!status)
+        status = coffer_mlyze_writer_add_file(&file, session->writer, path, &session->err);
+    if (!status && !record_map_put(&session->codes, number, function << 32 | file))
+        status = no_memory(&session->err);
+    coffer__free(name);
+    coffer__free(path);
+    return status;
+}
+
+static coffer_status python_frame(coffer_mlyze_frame *out, record_session *session, uint64_t word)
+{
+    uint64_t number = word & ((UINT64_C(1) << COFFER__RECORD_LINE_SHIFT) - 1);
+    const uint64_t *code = record_map_find(&session->codes, number);
+    out->line = (word & ~COFFER__RECORD_PYTHON_FRAME) >> COFFER__RECORD_LINE_SHIFT;
+    if (code) {
+        out->func_id = *code >> 32;
+        out->file_id = *code & UINT32_MAX;
+        return COFFER_OK;
+    }
+    coffer_status status =
+        coffer_mlyze_writer_add_function(&out->func_id, session->writer, "?", &session->err);
+    return status ? status : coffer_mlyze_writer_add_file(&out->file_id, session->writer, "?", &session->err);
+}
+
 /* A frame is "MODULE+0xOFFSET" until its symbols are read; the offset is that of the call, one byte before
  * the return address. */
 static coffer_status make_frame(coffer_mlyze_frame *out, record_session *session, uint64_t address)
@@ -207,6 +242,8 @@ static coffer_status make_frame(coffer_mlyze_frame *out, record_session *session
     const record_module *module = module_at(session, address - 1);
     coffer_status status = COFFER_OK;
     *out = (coffer_mlyze_frame){ 0 };
+    if (address & COFFER__RECORD_PYTHON_FRAME)
+        return python_frame(out, session, address);
     if (module) {
         out->file_id = module->file;
         snprintf(text, sizeof text, "%s+0x%" PRIx64, module->name, address - 1 - module->bias);

@@ -69,6 +69,8 @@ typedef struct record_options {
 
 coffer_status record_session_open(record_session *session, const record_options *options);
 coffer_status record_session_module(record_session *session, const uint64_t *words, size_t count);
+/* The names of a Python function. */
+coffer_status record_session_code(record_session *session, const uint64_t *words, size_t count);
 /* frames : innermost first. */
 coffer_status record_session_stack(uint64_t *id, record_session *session, uint64_t hash,
                                    const uint64_t *frames, size_t count);

@@ -69,6 +69,12 @@ static int run(const cli_args *args)
     options.depth = (uint32_t)depth;
     if (!cli_has(args, "no-stacks"))
         options.flags |= COFFER__RECORD_WITH_STACKS;
+    if (!cli_has(args, "no-python"))
+        options.flags |= COFFER__RECORD_PYTHON;
+    if (cli_has(args, "native"))
+        options.flags |= COFFER__RECORD_NATIVE;
+    if (cli_has(args, "python-allocators"))
+        options.flags |= COFFER__RECORD_PYTHON_ALLOCATORS;
     if (cli_has(args, "follow-fork"))
         options.flags |= COFFER__RECORD_FOLLOW_FORK;
     if (!options.output) {
@@ -92,6 +98,12 @@ static const cli_option options_table[] = {
     { "no-stacks", 0, NULL, NULL, "record no call stacks" },
     { "no-symbols", 0, NULL, NULL, "keep addresses in modules instead of names of functions" },
     { "follow-fork", 0, NULL, NULL, "record child processes too, each in its own file NAME.PID.mlyze" },
+    { "native", 0, NULL, NULL,
+      "Python programs: add the native frames that the innermost Python function called" },
+    { "python-allocators", 0, NULL, NULL,
+      "Python programs: record every object, by letting Python use malloc for small ones too" },
+    { "no-python", 0, NULL, NULL,
+      "Python programs: record the frames of the interpreter, not those of Python" },
     { "live", 0, NULL, NULL, "show a line with live memory while the program runs" },
     { "duration", 0, "TIME", NULL, "stop recording after this time, such as 30s; the program continues" },
     { "max-size", 0, "SIZE", NULL, "stop recording when the trace has this size; the program continues" },
@@ -113,6 +125,7 @@ const cli_verb cli_verb_record = {
         "While it runs, the events go to FILE.part and the names to FILE.strings. If coffer itself is "
         "killed, 'coffer repair FILE' makes the trace of them. If the disk is full, recording stops with a "
         "message and the program continues.\n"
+        "Of a Python program (CPython 3.9 to 3.13) the stacks are those of Python, with lines.\n"
         "Statically linked programs, and programs that gain privileges when they start, cannot be recorded.",
     .examples = "  coffer record -- ./server --port 8080         # writes server.mlyze\n"
                 "  coffer record -o run.mlyze -- python3 app.py\n"

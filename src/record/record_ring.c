@@ -90,6 +90,8 @@ void coffer__record_attach(void)
     }
     process = page;
     coffer__record_shared = shared;
+    if (shared->control.flags & COFFER__RECORD_PYTHON)
+        coffer__record_python_attach();
     begin_session(COFFER__RECORD_STARTED, 0);
 out:
     errno = saved;

@@ -263,33 +263,26 @@ static void walk_stack(coffer__record_thread *thread, coffer__record_step at, ui
 
 /* ---- The number of a stack ---- */
 
-static bool tell(coffer__record_thread *thread, uint32_t number)
+/* words : NULL = the frames of thread->walk. */
+static bool tell(coffer__record_thread *thread, uint32_t number, uint64_t hash, const uint64_t *words,
+                 uint32_t count)
 {
-    const coffer__record_walk *walk = thread->walk;
-    const coffer__record_step *steps = &walk->steps[walk->first];
-    if (!coffer__record_reserve(thread, 3 + walk->count))
+    const coffer__record_step *steps = &thread->walk->steps[thread->walk->first];
+    if (!coffer__record_reserve(thread, 3 + count))
         return false;
-    coffer__record_put(thread, (uint64_t)walk->count << 8 | COFFER__RECORD_STACK);
+    coffer__record_put(thread, (uint64_t)count << 8 | COFFER__RECORD_STACK);
     coffer__record_put(thread, number);
-    coffer__record_put(thread, steps[0].hash);
-    for (uint32_t i = 0; i < walk->count; i++)
-        coffer__record_put(thread, steps[i].pc);
+    coffer__record_put(thread, hash);
+    for (uint32_t i = 0; i < count; i++)
+        coffer__record_put(thread, words ? words[i] : steps[i].pc);
     coffer__record_publish(thread);
     return true;
 }
 
-uint32_t coffer__record_stack(coffer__record_thread *thread, const void *frame)
+static uint32_t number_stack(coffer__record_thread *thread, uint64_t hash, const uint64_t *words,
+                             uint32_t count)
 {
     enum { WAYS = 2 };
-    coffer__record_step at = { 0 };
-    uintptr_t place = (uintptr_t)frame;
-    if (!thread->stacks || !thread->walk)
-        return 0;
-    memcpy(&at.bp, (const void *)place, sizeof at.bp);
-    memcpy(&at.pc, (const void *)(place + 8), sizeof at.pc);
-    at.sp = place + 16;
-    walk_stack(thread, at, coffer__record_shared->control.depth);
-    uint64_t hash = thread->walk->steps[thread->walk->first].hash;
     uint32_t set = (uint32_t)(hash >> 40) & thread->stack_mask & ~(uint32_t)(WAYS - 1);
     for (uint32_t i = 0; i < WAYS; i++)
         if (COFFER__RECORD_LIKELY(thread->stacks[set + i] == hash))
@@ -298,8 +291,64 @@ uint32_t coffer__record_stack(coffer__record_thread *thread, const void *frame)
     for (uint32_t i = 0; i < WAYS; i++)
         if (thread->stacks[set + i] == 0)
             number = set + i;
-    if (!tell(thread, number + 1))
+    if (!tell(thread, number + 1, hash, words, count))
         return 0;
     thread->stacks[number] = hash;
     return number + 1;
+}
+
+static void walk_from(coffer__record_thread *thread, const void *frame)
+{
+    coffer__record_step at = { 0 };
+    uintptr_t place = (uintptr_t)frame;
+    memcpy(&at.bp, (const void *)place, sizeof at.bp);
+    memcpy(&at.pc, (const void *)(place + 8), sizeof at.pc);
+    at.sp = place + 16;
+    walk_stack(thread, at, coffer__record_shared->control.depth);
+}
+
+/* The native frames up to the innermost Python function; 0 when that cannot be found. */
+static uint32_t native_part(coffer__record_thread *thread, const void *frame, uint64_t *out)
+{
+    walk_from(thread, frame);
+    const coffer__record_step *steps = &thread->walk->steps[thread->walk->first];
+    for (uint32_t i = 0; i < thread->walk->count; i++) {
+        if (coffer__record_python_is_evaluator(steps[i].pc))
+            return i;
+        out[i] = steps[i].pc;
+    }
+    return 0;
+}
+
+/* Python frames instead of those of the interpreter. 0 = the thread runs no Python. */
+static uint32_t python_stack(coffer__record_thread *thread, const void *frame)
+{
+    const coffer__record_control *control = &coffer__record_shared->control;
+    uint64_t python[COFFER__RECORD_DEPTH_MAX], *words = thread->walk->words;
+    uint32_t count = 0, frames = coffer__record_python(thread, python, control->depth);
+    if (frames == 0)
+        return 0;
+    if (control->flags & COFFER__RECORD_NATIVE)
+        count = native_part(thread, frame, words);
+    uint64_t hash = UINT64_C(0x13198a2e03707344);
+    memcpy(words + count, python, frames * sizeof *words);
+    count += frames;
+    for (uint32_t i = 0; i < count; i++) {
+        hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    return number_stack(thread, hash, words, count);
+}
+
+uint32_t coffer__record_stack(coffer__record_thread *thread, const void *frame)
+{
+    if (!thread->stacks || !thread->walk)
+        return 0;
+    if (coffer__record_shared->control.flags & COFFER__RECORD_PYTHON) {
+        uint32_t number = python_stack(thread, frame);
+        if (number)
+            return number;
+    }
+    walk_from(thread, frame);
+    return number_stack(thread, thread->walk->steps[thread->walk->first].hash, NULL, thread->walk->count);
 }

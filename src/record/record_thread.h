@@ -22,7 +22,10 @@ typedef struct coffer__record_walk {
     bool complete;         /* it reaches the outermost frame */
     coffer__record_step steps[2 * COFFER__RECORD_DEPTH_MAX];
     coffer__record_step inner[COFFER__RECORD_DEPTH_MAX]; /* scratch */
+    uint64_t words[2 * COFFER__RECORD_DEPTH_MAX];        /* a stack with Python frames */
 } coffer__record_walk;
+
+typedef struct coffer__record_python_rows coffer__record_python_rows;
 
 typedef struct coffer__record_thread {
     coffer__record_slot *slot; /* NULL until the first event */
@@ -36,6 +39,7 @@ typedef struct coffer__record_thread {
     int64_t sample_left; /* bytes until the next sample */
     uint64_t sample_seed;
     coffer__record_walk *walk;
+    coffer__record_python_rows *python; /* NULL until the thread runs Python */
 } coffer__record_thread;
 
 /* ---- record_ring.c ---- */
@@ -88,6 +92,15 @@ static inline void coffer__record_leave(coffer__record_thread *thread)
 uint32_t coffer__record_stack(coffer__record_thread *thread, const void *frame);
 /* Forgets unwind rules and modules after a module was unloaded. */
 void coffer__record_forget_modules(void);
+
+/* ---- record_python.c ---- */
+
+/* Finds the interpreter, when the program is one. */
+void coffer__record_python_attach(void);
+/* The Python frames of the thread as words of a stack, innermost first; 0 = it runs no Python. */
+uint32_t coffer__record_python(coffer__record_thread *thread, uint64_t *out, uint32_t depth);
+/* Whether a return address is in the function that runs Python code. */
+bool coffer__record_python_is_evaluator(uintptr_t pc);
 
 /* ---- record_modules.c ---- */
 

@@ -91,7 +91,7 @@ typedef struct coffer__record_memory {
  *   MODULE number of words after this one; start; end; bias; length of the build-id; build-id; path
  *   MARKER time; number of bytes; text
  *   WEIGHT bytes that the next allocation represents (sampling)
- *   CODE   number of words after this one; key; first line; lengths; name, file (Python)
+ *   CODE   number of words after this one; number; length of the name << 32 | that of the file; name; file
  * Stack 0 is "no stack". Addresses are below 2^48. */
 enum {
     COFFER__RECORD_ALLOC = 1,
@@ -106,7 +106,7 @@ enum {
 };
 #define COFFER__RECORD_ADDRESS_BITS 48
 #define COFFER__RECORD_ADDRESS_MASK ((UINT64_C(1) << COFFER__RECORD_ADDRESS_BITS) - 1)
-/* A frame with this bit is Python: the key of a CODE record, and the line from bit 40 on. */
+/* A frame with this bit is Python: the number of a CODE record, and the line from bit 40 on. */
 #define COFFER__RECORD_PYTHON_FRAME (UINT64_C(1) << 63)
 #define COFFER__RECORD_LINE_SHIFT 40
 
