@@ -1,5 +1,6 @@
 /* Reads symbols with libdw, also from separate files of debug information. */
 #include "record/symbols.h"
+#include "record/symbols_scopes.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -31,6 +32,8 @@ struct coffer__symbols_file {
     Dwfl *dwfl;
     named_range *ranges; /* sorted by start */
     size_t range_count;
+    coffer__symbols_unit *units; /* those that were asked for */
+    size_t unit_count;
     Dwfl_Module *module;
     GElf_Addr bias;
     text *texts;
@@ -60,6 +63,9 @@ static void close_file(coffer__symbols_file *file)
     if (file->dwfl)
         dwfl_end(file->dwfl);
     coffer__free(file->ranges);
+    for (size_t i = 0; i < file->unit_count; i++)
+        coffer__free(file->units[i].scopes);
+    coffer__free(file->units);
     while (file->texts) {
         text *next = file->texts->next;
         coffer__free(file->texts);
@@ -239,42 +245,44 @@ static void place_of_call(coffer__symbol *out, Dwarf_Die *unit, Dwarf_Die *inlin
         out->file = dwarf_filesrc(files, file, NULL, NULL);
 }
 
-/* The scopes of an address, innermost first, including those that an inlined function was inlined into. */
-static int scopes_of(Dwarf_Die **out, Dwarf_Die *unit, Dwarf_Addr address)
+static const coffer__symbols_unit *unit_of(coffer__symbols_file *file, Dwarf_Die *die)
 {
-    Dwarf_Die *scopes = NULL, innermost;
-    if (dwarf_getscopes(unit, address, &scopes) <= 0)
-        return 0;
-    innermost = scopes[0];
-    free(scopes);
-    return dwarf_getscopes_die(&innermost, out);
+    Dwarf_Off offset = dwarf_dieoffset(die);
+    for (size_t i = file->unit_count; i-- > 0;)
+        if (file->units[i].offset == offset)
+            return &file->units[i];
+    coffer__symbols_unit *larger = coffer__realloc(file->units, (file->unit_count + 1) * sizeof *file->units);
+    if (!larger)
+        return NULL;
+    file->units = larger;
+    coffer__symbols_unit *unit = &file->units[file->unit_count++];
+    *unit = (coffer__symbols_unit){ 0 };
+    return coffer__symbols_unit_read(unit, die) ? unit : NULL;
 }
 
-static size_t find_by_dwarf(coffer__symbol *out, size_t max, coffer__symbols_file *file, Dwarf_Die *unit,
+static size_t find_by_dwarf(coffer__symbol *out, size_t max, coffer__symbols_file *file, Dwarf_Die *die,
                             Dwarf_Addr address)
 {
-    Dwarf_Die *scopes = NULL;
     coffer__symbol at = { 0 };
     size_t count = 0;
-    Dwarf_Line *line = dwarf_getsrc_die(unit, address);
+    Dwarf_Line *line = dwarf_getsrc_die(die, address);
     int number = 0;
     if (line) {
         at.file = dwarf_linesrc(line, NULL, NULL);
         if (dwarf_lineno(line, &number) == 0 && number > 0)
             at.line = (uint64_t)number;
     }
-    int scope_count = scopes_of(&scopes, unit, address);
-    for (int i = 0; i < scope_count && count < max; i++) {
-        int tag = dwarf_tag(&scopes[i]);
-        if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
-            continue;
-        at.function = name_of(file, &scopes[i]);
+    const coffer__symbols_unit *unit = unit_of(file, die);
+    const coffer__symbols_scope *scope = unit ? coffer__symbols_unit_find(unit, address) : NULL;
+    while (scope && count < max) {
+        Dwarf_Die function = scope->die;
+        at.function = name_of(file, &function);
         out[count++] = at;
-        if (tag == DW_TAG_subprogram)
+        if (!scope->inlined)
             break;
-        place_of_call(&at, unit, &scopes[i]);
+        place_of_call(&at, die, &function);
+        scope = scope->outer ? &unit->scopes[scope->outer - 1] : NULL;
     }
-    free(scopes);
     return count;
 }
 
