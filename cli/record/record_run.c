@@ -189,28 +189,41 @@ static void finish_session(recording *run, record_session *session)
                                     : "the part files are kept; 'coffer repair %' makes the trace of them");
 }
 
-/* A program that replaced itself keeps the name for its last image: the trace of the one before moves. */
-static void set_aside(recording *run, record_session *session)
+/* Gives the trace of a process the name FILE.exec-N. */
+static void rename_trace(record_session *session)
 {
-    session->over = true;
-    finish_session(run, session);
-    for (int i = 1; session->committed && i < 1000; i++) {
+    for (int i = 1; i < 1000; i++) {
         char middle[32];
         struct stat st;
         snprintf(middle, sizeof middle, ".exec-%d", i);
         char *path = path_with(session->path, middle);
         if (path && stat(path, &st) != 0 && rename(session->path, path) == 0) {
-            char *from = path_with(session->path, ""), *index = NULL;
-            coffer__free(from);
-            (void)index;
-            cli_warn(path, "has what %s allocated before it ran another program in its place",
-                     session->command);
             coffer__free(session->path);
             session->path = path;
             return;
         }
         coffer__free(path);
     }
+}
+
+/* A program that replaced itself, such as env: the file is for the program that it ran. */
+static void set_aside(recording *run, record_session *session)
+{
+    session->over = true;
+    if (run->options->flags & COFFER__RECORD_FOLLOW_FORK) {
+        finish_session(run, session);
+        if (session->committed)
+            rename_trace(session);
+        return;
+    }
+    record_drain_ended(&run->reader, session);
+    if (!run->options->quiet)
+        cli_warn(session->path,
+                 "'%s' ran another program in its place; its own %" PRIu64
+                 " events are not kept (--follow-fork keeps them)",
+                 session->command, session->events);
+    coffer_mlyze_writer_discard(session->writer);
+    session->writer = NULL;
 }
 
 static void adopt(recording *run, uint32_t number)
@@ -457,6 +470,12 @@ static void report_end(recording *run)
         cli_warn(run->options->output,
                  "%" PRIu64 " event%s of signal handlers or of more than %d threads %s not recorded", dropped,
                  term_plural(dropped), COFFER__RECORD_SLOTS, dropped == 1 ? "was" : "were");
+    uint32_t refused = atomic_load(&memory->control.refused);
+    if (refused > 0)
+        cli_warn(run->options->output,
+                 "%" PRIu32
+                 " process%s not recorded: %zu MiB of address space were not available (ulimit -v)",
+                 refused, refused == 1 ? " was" : "es were", sizeof *memory >> 20);
     for (size_t i = 0; i < run->reader.session_count; i++)
         if (run->reader.sessions[i]->committed)
             record_summarize(run->reader.sessions[i], run->options);

@@ -306,6 +306,13 @@ static bool make_rows(coffer__record_thread *thread)
     return true;
 }
 
+void coffer__record_python_release(coffer__record_thread *thread)
+{
+    if (thread->python)
+        munmap(thread->python, sizeof *thread->python);
+    thread->python = NULL;
+}
+
 uint32_t coffer__record_python(coffer__record_thread *thread, uint64_t *out, uint32_t depth)
 {
     const layout *at = python.at;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ static _Atomic uint32_t *process;
 static uint32_t session;
 
 enum { PROCESS_OFF = 1, PROCESS_ON = 2 };
+
+static pthread_key_t end_key;
 
 static void wake_reader(void)
 {
@@ -65,6 +68,37 @@ static void begin_session(uint32_t kind, uint32_t parent)
     wake_reader();
 }
 
+/* Called when a thread ends. Other libraries release their own values in the same rounds, so the tables stay
+ * until the last one; what is allocated after it has no stack. */
+static void end_thread(void *argument)
+{
+    enum { ROUNDS = 3 };
+    coffer__record_thread *thread = argument;
+    if (++thread->exits < ROUNDS) {
+        pthread_setspecific(end_key, thread);
+        return;
+    }
+    thread->busy = true;
+    if (thread->stacks)
+        munmap(thread->stacks, (thread->stack_mask + (size_t)1) * sizeof *thread->stacks);
+    if (thread->walk)
+        munmap(thread->walk, sizeof *thread->walk);
+    thread->stacks = NULL;
+    thread->walk = NULL;
+    coffer__record_python_release(thread);
+    thread->busy = false;
+}
+
+/* Says that this process could not be recorded, in memory that is small enough to map. */
+static void refuse(int fd)
+{
+    coffer__record_control *control = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (control == MAP_FAILED)
+        return;
+    atomic_fetch_add(&control->refused, 1);
+    munmap(control, sizeof *control);
+}
+
 void coffer__record_attach(void)
 {
     const char *path = getenv(COFFER__RECORD_ENVIRONMENT);
@@ -76,6 +110,8 @@ void coffer__record_attach(void)
         goto out;
     void *memory =
         mmap(NULL, sizeof *coffer__record_shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (memory == MAP_FAILED)
+        refuse(fd);
     close(fd);
     if (memory == MAP_FAILED)
         goto out;
@@ -84,7 +120,8 @@ void coffer__record_attach(void)
     bool mine = shared->control.magic == COFFER__RECORD_MAGIC &&
                 (shared->control.root_pid == (uint32_t)getpid() ||
                  (shared->control.flags & COFFER__RECORD_FOLLOW_FORK));
-    if (!mine || page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0) {
+    if (!mine || page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0 ||
+        pthread_key_create(&end_key, end_thread) != 0) {
         munmap(memory, sizeof *shared);
         goto out;
     }
@@ -160,10 +197,12 @@ static bool start_thread(coffer__record_thread *thread)
     }
     if (atomic_load(process) == PROCESS_ON) {
         started = claim(thread);
-        if (started)
+        if (started) {
             make_tables(thread);
-        else
+            pthread_setspecific(end_key, thread);
+        } else {
             thread->off = true;
+        }
     }
     errno = saved;
     return started;

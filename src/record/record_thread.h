@@ -33,6 +33,7 @@ typedef struct coffer__record_thread {
     uint64_t time;             /* of the last event */
     bool busy;                 /* inside a hook */
     bool off;                  /* this thread cannot record */
+    uint8_t exits;             /* how often the end of the thread was announced */
     uintptr_t readable_low, readable_high;
     uint64_t *stacks; /* hashes of the stacks that the reader knows, by number */
     uint32_t stack_mask;
@@ -87,6 +88,8 @@ static inline void coffer__record_leave(coffer__record_thread *thread)
 
 /* ---- record_stack.c ---- */
 
+/* Frees the Python tables of a thread that ends. */
+void coffer__record_python_release(coffer__record_thread *thread);
 /* The number of the calling stack in the thread's ring, after telling the reader about it. frame : address
  * of the hook's own frame (__builtin_frame_address(0)). */
 uint32_t coffer__record_stack(coffer__record_thread *thread, const void *frame);
