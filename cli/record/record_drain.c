@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -214,6 +215,15 @@ static void follow_live(record_session *session, const coffer_mlyze_events *one)
     }
 }
 
+/* A block of the sample represents all of its size: its bytes divided by the chance that it was hit. Sums
+ * of these are not biased, whatever the sizes are. */
+static uint64_t represented(uint64_t size, uint64_t interval)
+{
+    double bytes = (double)size, chance = -expm1(-(bytes + 1) / (double)interval);
+    double sum = bytes / chance;
+    return sum < 1e18 ? (uint64_t)(sum + 0.5) : size;
+}
+
 /* Takes the event at the front of a ring; returns the words it has. */
 static uint64_t take_event(coffer_status *status, const record_reader *reader, record_session *session,
                            record_slot *slot, const coffer__record_slot *ring, uint64_t tail)
@@ -232,6 +242,8 @@ static uint64_t take_event(coffer_status *status, const record_reader *reader, r
         type = COFFER_MLYZE_ALLOC;
         size = third & COFFER__RECORD_ADDRESS_MASK;
         words = 3;
+        if (reader->options->sample_bytes)
+            size = represented(size, reader->options->sample_bytes);
         if (session->writer)
             *status = stack_of(&id, session, slot, number);
     }

@@ -42,7 +42,7 @@ static void put_modules(coffer__json_writer *json, const record_session *session
     coffer__json_close_array(json);
 }
 
-char *record_metadata(const record_session *session, bool modules)
+char *record_metadata(const record_session *session, bool modules, uint64_t sample_bytes)
 {
     coffer__buffer text = COFFER__BUFFER_INIT;
     coffer__json_writer json;
@@ -58,6 +58,10 @@ char *record_metadata(const record_session *session, bool modules)
     }
     coffer__json_key(&json, "host");
     coffer__json_string(&json, host);
+    if (sample_bytes > 0) {
+        coffer__json_key(&json, "sampling_bytes");
+        coffer__json_write_u64(&json, sample_bytes);
+    }
     if (modules)
         put_modules(&json, session);
     coffer__json_close_object(&json);
@@ -77,7 +81,7 @@ coffer_status record_session_open(record_session *session, const record_options 
     struct timeval now;
     gettimeofday(&now, NULL);
     session->epoch_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_usec;
-    char *extra = record_metadata(session, false);
+    char *extra = record_metadata(session, false, options->sample_bytes);
     batch->time = coffer__alloc_array(RECORD_BATCH, 8);
     batch->address = coffer__alloc_array(RECORD_BATCH, 8);
     batch->size = coffer__alloc_array(RECORD_BATCH, 8);
@@ -397,7 +401,7 @@ coffer_status record_session_finish(record_session *session, const record_option
     session->committed = !committed;
     if (status || !options->symbols)
         return status;
-    char *extra = record_metadata(session, true);
+    char *extra = record_metadata(session, true, options->sample_bytes);
     status = extra ? record_symbolize(session, extra, &session->err) : no_memory(&session->err);
     coffer__free(extra);
     return status;

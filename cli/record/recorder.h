@@ -125,7 +125,7 @@ void record_stop(record_reader *reader, const record_session *session, const cof
 
 /* Rewrites a trace with the names of functions instead of addresses. */
 coffer_status record_symbolize(const record_session *session, const char *extra_json, coffer_error *err);
-char *record_metadata(const record_session *session, bool modules);
+char *record_metadata(const record_session *session, bool modules, uint64_t sample_bytes);
 
 /* ---- record_summary.c ---- */
 

@@ -59,7 +59,8 @@ static int run(const cli_args *args)
     size_t count = cli_operand_count(args);
     if (!cli_number(&depth, args, "depth", DEPTH, 1, COFFER__RECORD_DEPTH_MAX) ||
         !cli_duration(&options.duration_us, args, "duration", 0) ||
-        !cli_size(&options.max_size, args, "max-size", 0))
+        !cli_size(&options.max_size, args, "max-size", 0) ||
+        !cli_size(&options.sample_bytes, args, "sample", 0))
         return CLI_USAGE;
     if (cli_has(args, "no-stacks") && cli_has(args, "depth"))
         return cli_usage(args, "--no-stacks and --depth exclude each other");
@@ -104,6 +105,9 @@ static const cli_option options_table[] = {
       "Python programs: record every object, by letting Python use malloc for small ones too" },
     { "no-python", 0, NULL, NULL,
       "Python programs: record the frames of the interpreter, not those of Python" },
+    { "sample", 0, "SIZE", NULL,
+      "record a sample: one block for every SIZE bytes on average; each represents more bytes than it has, "
+      "so that sums are right on average" },
     { "live", 0, NULL, NULL, "show a line with live memory while the program runs" },
     { "duration", 0, "TIME", NULL, "stop recording after this time, such as 30s; the program continues" },
     { "max-size", 0, "SIZE", NULL, "stop recording when the trace has this size; the program continues" },

@@ -107,11 +107,20 @@ static inline uint32_t stack_of(coffer__record_thread *thread, const void *frame
     return coffer__record_stack(thread, frame);
 }
 
+static inline bool samples(void)
+{
+    return __builtin_expect(coffer__record_shared->control.sample_bytes != 0, 0);
+}
+
 static inline void note_alloc(const void *block, size_t size, const void *frame)
 {
     coffer__record_thread *thread = &coffer__record_self;
     if (!block || !coffer__record_enter(thread))
         return;
+    if (samples() && !coffer__record_sample(thread, block, size)) {
+        coffer__record_leave(thread);
+        return;
+    }
     uint32_t stack = stack_of(thread, frame);
     if (coffer__record_reserve(thread, 3)) {
         coffer__record_begin(thread);
@@ -128,7 +137,7 @@ static inline void note_free(const void *block)
     coffer__record_thread *thread = &coffer__record_self;
     if (!coffer__record_enter(thread))
         return;
-    if (coffer__record_reserve(thread, 2)) {
+    if ((!samples() || coffer__record_sampled(block)) && coffer__record_reserve(thread, 2)) {
         coffer__record_begin(thread);
         thread->time = coffer__record_now();
         put_free(thread, block, thread->time);
@@ -197,6 +206,19 @@ static void *move_early(void *block, size_t size)
     return moved;
 }
 
+/* A sample has few blocks: a release that turns out to have failed is recorded again as an allocation. */
+static void *resize_sampled(void *block, size_t size, const void *frame)
+{
+    size_t before = malloc_usable_size(block);
+    note_free(block);
+    void *moved = next.realloc(block, size);
+    if (moved)
+        note_alloc(moved, size, frame);
+    else if (size > 0)
+        note_alloc(block, before, frame);
+    return moved;
+}
+
 /* The release counts from before the call, but only once the call is known to have succeeded. */
 static void *resize(void *block, size_t size, const void *frame)
 {
@@ -206,6 +228,8 @@ static void *resize(void *block, size_t size, const void *frame)
         note_alloc(moved, size, frame);
         return moved;
     }
+    if (coffer__record_shared && samples())
+        return resize_sampled(block, size, frame);
     if (!coffer__record_enter(thread))
         return next.realloc(block, size);
     uint32_t stack = stack_of(thread, frame);

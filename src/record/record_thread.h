@@ -105,6 +105,13 @@ uint32_t coffer__record_python(coffer__record_thread *thread, uint64_t *out, uin
 /* Whether a return address is in the function that runs Python code. */
 bool coffer__record_python_is_evaluator(uintptr_t pc);
 
+/* ---- record_sample.c ---- */
+
+/* Whether a new block is one of the sample; it is remembered then. */
+bool coffer__record_sample(coffer__record_thread *thread, const void *block, size_t size);
+/* Whether a block that is released was one of the sample; it is forgotten then. */
+bool coffer__record_sampled(const void *block);
+
 /* ---- record_modules.c ---- */
 
 /* Tells the reader about the module that contains an address, once. NULL: none does. Gives the module's

@@ -90,7 +90,6 @@ typedef struct coffer__record_memory {
  *   STACK  number of frames; number of the stack in this ring; hash; frames, innermost first
  *   MODULE number of words after this one; start; end; bias; length of the build-id; build-id; path
  *   MARKER time; number of bytes; text
- *   WEIGHT bytes that the next allocation represents (sampling)
  *   CODE   number of words after this one; number; length of the name << 32 | that of the file; name; file
  * Stack 0 is "no stack". Addresses are below 2^48. */
 enum {
@@ -99,10 +98,7 @@ enum {
     COFFER__RECORD_STACK = 3,
     COFFER__RECORD_MODULE = 4,
     COFFER__RECORD_MARKER = 5,
-    COFFER__RECORD_WEIGHT = 6,
-    COFFER__RECORD_CODE = 7,
-    COFFER__RECORD_GC = 8,
-    COFFER__RECORD_UNLOAD = 9
+    COFFER__RECORD_CODE = 6
 };
 #define COFFER__RECORD_ADDRESS_BITS 48
 #define COFFER__RECORD_ADDRESS_MASK ((UINT64_C(1) << COFFER__RECORD_ADDRESS_BITS) - 1)

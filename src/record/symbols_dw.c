@@ -173,6 +173,34 @@ out:
 
 /* ---- Names ---- */
 
+/* Rust writes characters that symbols cannot have as $LT$, $u20$ and so on, and "::" inside a part as "..".
+ */
+static void unescape(char *name)
+{
+    static const struct {
+        const char *escape, *text;
+    } escapes[] = { { "$LT$", "<" },  { "$GT$", ">" },  { "$RF$", "&" },   { "$BP$", "*" },  { "$C$", "," },
+                    { "$LP$", "(" },  { "$RP$", ")" },  { "$SP$", "@" },   { "$u20$", " " }, { "$u27$", "'" },
+                    { "$u5b$", "[" }, { "$u5d$", "]" }, { "$u7b$", "{" },  { "$u7d$", "}" }, { "$u7e$", "~" },
+                    { "$u3b$", ";" }, { "$u2b$", "+" }, { "$u22$", "\"" }, { "..", "::" } };
+    char *out = name;
+    for (const char *in = name; *in;) {
+        size_t i = 0, count = sizeof escapes / sizeof escapes[0];
+        if (*in == '_' && in[1] == '$' && (in == name || in[-1] == ':'))
+            in++;
+        while (i < count && strncmp(in, escapes[i].escape, strlen(escapes[i].escape)) != 0)
+            i++;
+        if (i == count) {
+            *out++ = *in++;
+            continue;
+        }
+        in += strlen(escapes[i].escape);
+        memcpy(out, escapes[i].text, strlen(escapes[i].text));
+        out += strlen(escapes[i].text);
+    }
+    *out = '\0';
+}
+
 /* Rust ends its names with "::h" and sixteen digits. */
 static void cut_hash(char *name)
 {
@@ -184,6 +212,7 @@ static void cut_hash(char *name)
         if (!isxdigit((unsigned char)name[i]))
             return;
     name[len - HASH] = '\0';
+    unescape(name);
 }
 
 static const char *demangle(coffer__symbols_file *file, const char *name)
