@@ -146,6 +146,7 @@ static coffer_status add_module(record_session *session, const record_module *mo
         if (other->start < module->end && module->start < other->end && !other->unloaded) {
             other->unloaded = true;
             record_map_free(&session->frames); /* addresses now mean something else */
+            session->last_count = 0;
         }
     }
     if (session->module_count == session->module_capacity) {
@@ -295,13 +296,24 @@ coffer_status record_session_stack(uint64_t *id, record_session *session, uint64
         *id = *known;
         return COFFER_OK;
     }
-    for (size_t i = count; i-- > 0;) {
+    size_t most = sizeof session->last_frames / sizeof session->last_frames[0], common = 0;
+    count = count < most ? count : most;
+    while (common < count && common < session->last_count &&
+           session->last_frames[common] == frames[count - 1 - common])
+        common++;
+    if (common > 0)
+        stack = session->last_ids[common - 1];
+    session->last_count = common;
+    for (size_t i = common; i < count; i++) {
         const coffer_mlyze_frame *frame = NULL;
-        coffer_status status = frame_of(&frame, session, frames[i]);
+        coffer_status status = frame_of(&frame, session, frames[count - 1 - i]);
         if (!status)
             status = coffer_mlyze_writer_add_call(&stack, session->writer, stack, frame, &session->err);
         if (status)
             return status;
+        session->last_frames[i] = frames[count - 1 - i];
+        session->last_ids[i] = stack;
+        session->last_count = i + 1;
     }
     if (count == 0) {
         coffer_status status = coffer_mlyze_writer_add_stack(&stack, session->writer, NULL, 0, &session->err);

@@ -49,7 +49,10 @@ typedef struct record_session {
     coffer_mlyze_frame *frame_list;
     size_t frame_count, frame_capacity;
     record_map stacks; /* hash -> id */
-    record_map codes;  /* key of a Python function -> function id << 32 | file id */
+    /* The stack that was added last, outermost frame first: most of the next one is the same. */
+    uint64_t last_frames[2 * COFFER__RECORD_DEPTH_MAX], last_ids[2 * COFFER__RECORD_DEPTH_MAX];
+    size_t last_count;
+    record_map codes; /* key of a Python function -> function id << 32 | file id */
     uint64_t events, last_us, flushed_events;
     coffer_mlyze_events batch;
     record_map live; /* with --live: address -> size */
