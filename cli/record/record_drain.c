@@ -224,6 +224,21 @@ static uint64_t represented(uint64_t size, uint64_t interval)
     return sum < 1e18 ? (uint64_t)(sum + 0.5) : size;
 }
 
+static coffer_status take_mapping(record_session *session, record_slot *slot, const coffer__record_slot *ring,
+                                  uint64_t tail, uint64_t time)
+{
+    uint64_t second = word_at(ring, tail + 1), third = word_at(ring, tail + 2);
+    uint64_t address = second & COFFER__RECORD_ADDRESS_MASK;
+    if ((uint8_t)word_at(ring, tail) == COFFER__RECORD_UNMAPPED)
+        return record_session_unmap(session, time, address, third);
+    uint64_t number = second >> COFFER__RECORD_ADDRESS_BITS | third >> COFFER__RECORD_ADDRESS_BITS << 16;
+    record_mapping mapping = { .start = address,
+                               .end = address + (third & COFFER__RECORD_ADDRESS_MASK),
+                               .thread = (uint16_t)(slot->thread < UINT16_MAX ? slot->thread : UINT16_MAX) };
+    coffer_status status = stack_of(&mapping.stack, session, slot, number);
+    return status ? status : record_session_map(session, time, &mapping);
+}
+
 /* Takes the event at the front of a ring; returns the words it has. */
 static uint64_t take_event(coffer_status *status, const record_reader *reader, record_session *session,
                            record_slot *slot, const coffer__record_slot *ring, uint64_t tail)
@@ -234,6 +249,10 @@ static uint64_t take_event(coffer_status *status, const record_reader *reader, r
     if (kind == COFFER__RECORD_MARKER) {
         *status = session->writer ? take_marker(session, ring, tail, time) : COFFER_OK;
         return 2 + (second + 7) / 8;
+    }
+    if (kind == COFFER__RECORD_MAPPED || kind == COFFER__RECORD_UNMAPPED) {
+        *status = session->writer ? take_mapping(session, slot, ring, tail, time) : COFFER_OK;
+        return 3;
     }
     uint64_t address = second & COFFER__RECORD_ADDRESS_MASK, words = 2;
     if (kind == COFFER__RECORD_ALLOC) {

@@ -111,6 +111,7 @@ void record_session_free(record_session *session)
         coffer__free(session->modules[i].path);
     coffer__free(session->modules);
     coffer__free(session->frame_list);
+    coffer__free(session->maps);
     record_map_free(&session->frames);
     record_map_free(&session->stacks);
     record_map_free(&session->codes);

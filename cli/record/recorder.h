@@ -32,6 +32,11 @@ typedef struct record_module {
     bool unloaded; /* another module has its place */
 } record_module;
 
+typedef struct record_mapping {
+    uint64_t start, end, stack;
+    uint16_t thread;
+} record_mapping;
+
 enum { RECORD_BATCH = 4096 };
 
 typedef struct record_session {
@@ -52,7 +57,9 @@ typedef struct record_session {
     /* The stack that was added last, outermost frame first: most of the next one is the same. */
     uint64_t last_frames[2 * COFFER__RECORD_DEPTH_MAX], last_ids[2 * COFFER__RECORD_DEPTH_MAX];
     size_t last_count;
-    record_map codes; /* key of a Python function -> function id << 32 | file id */
+    record_map codes;     /* key of a Python function -> function id << 32 | file id */
+    record_mapping *maps; /* with --mmap */
+    size_t map_count, map_capacity;
     uint64_t events, last_us, flushed_events;
     coffer_mlyze_events batch;
     record_map live; /* with --live: address -> size */
@@ -87,6 +94,11 @@ coffer_status record_session_flush(record_session *session);
 /* Makes the trace. */
 coffer_status record_session_finish(record_session *session, const record_options *options);
 void record_session_free(record_session *session);
+
+/* ---- record_maps.c ---- */
+
+coffer_status record_session_map(record_session *session, uint64_t time, const record_mapping *mapping);
+coffer_status record_session_unmap(record_session *session, uint64_t time, uint64_t start, uint64_t len);
 
 /* ---- record_drain.c: from the rings to the sessions ---- */
 

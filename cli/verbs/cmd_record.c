@@ -76,6 +76,8 @@ static int run(const cli_args *args)
         options.flags |= COFFER__RECORD_NATIVE;
     if (cli_has(args, "python-allocators"))
         options.flags |= COFFER__RECORD_PYTHON_ALLOCATORS;
+    if (cli_has(args, "mmap"))
+        options.flags |= COFFER__RECORD_WITH_MMAP;
     if (cli_has(args, "follow-fork"))
         options.flags |= COFFER__RECORD_FOLLOW_FORK;
     if (!options.output) {
@@ -99,6 +101,7 @@ static const cli_option options_table[] = {
     { "no-stacks", 0, NULL, NULL, "record no call stacks" },
     { "no-symbols", 0, NULL, NULL, "keep addresses in modules instead of names of functions" },
     { "follow-fork", 0, NULL, NULL, "record child processes too, each in its own file NAME.PID.mlyze" },
+    { "mmap", 0, NULL, NULL, "record the mappings too that the program makes with mmap" },
     { "native", 0, NULL, NULL,
       "Python programs: add the native frames that the innermost Python function called" },
     { "python-allocators", 0, NULL, NULL,

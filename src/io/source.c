@@ -1,9 +1,9 @@
 /* Functions that all kinds of source share. */
+#include "coffer/source.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "coffer/source.h"
 #include "io/file.h"
 #include "io/source_private.h"
 #include "io/source_struct.h"

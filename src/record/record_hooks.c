@@ -64,6 +64,7 @@ static void resolve(void)
     RESOLVE(pvalloc);
     RESOLVE(dlclose);
 #undef RESOLVE
+    coffer__record_mmap_resolve();
     coffer__record_attach();
     resolved = RESOLVED;
 }

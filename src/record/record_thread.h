@@ -105,6 +105,10 @@ uint32_t coffer__record_python(coffer__record_thread *thread, uint64_t *out, uin
 /* Whether a return address is in the function that runs Python code. */
 bool coffer__record_python_is_evaluator(uintptr_t pc);
 
+/* ---- record_mmap.c ---- */
+
+void coffer__record_mmap_resolve(void);
+
 /* ---- record_sample.c ---- */
 
 /* Whether a new block is one of the sample; it is remembered then. */
