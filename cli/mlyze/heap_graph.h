@@ -34,8 +34,8 @@ typedef struct heap_graph {
 coffer_status heap_graph_read(heap_graph *out, const coffer_mlyze *trace, uint64_t number, coffer_error *err);
 void heap_graph_free(heap_graph *graph);
 /* The shortest chain of objects from a root to an object of the type: `edges` gets the index of the edge to
- * each object of `path` (HEAP_NONE for the root). Both have room for graph->count. Returns the length, 0 =
- * there is none. */
+ * each object of `path` (HEAP_NONE for the root). Both have room for graph->count. Returns the length; 0 =
+ * no object of the type was found. */
 size_t heap_graph_path(uint32_t *path, uint32_t *edges, const heap_graph *graph, uint64_t type);
 /* heap_dominators.c: fills order, dominator and retained. */
 coffer_status heap_graph_analyze(heap_graph *graph, coffer_error *err);
