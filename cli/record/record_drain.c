@@ -250,6 +250,11 @@ static uint64_t take_event(coffer_status *status, const record_reader *reader, r
         *status = session->writer ? take_marker(session, ring, tail, time) : COFFER_OK;
         return 2 + (second + 7) / 8;
     }
+    if (kind == COFFER__RECORD_COLLECTION) {
+        *status = session->writer ? record_session_collection(session, time, second, word_at(ring, tail + 2))
+                                  : COFFER_OK;
+        return 3;
+    }
     if (kind == COFFER__RECORD_MAPPED || kind == COFFER__RECORD_UNMAPPED) {
         *status = session->writer ? take_mapping(session, slot, ring, tail, time) : COFFER_OK;
         return 3;

@@ -378,6 +378,12 @@ coffer_status record_session_marker(record_session *session, uint64_t time, cons
     return status ? status : put(session, COFFER_MLYZE_MARKER, time, 0, id, 0);
 }
 
+coffer_status record_session_collection(record_session *session, uint64_t time, uint64_t objects,
+                                        uint64_t bytes)
+{
+    return put(session, COFFER_MLYZE_GC, time, bytes, objects, 0);
+}
+
 coffer_status record_session_thread(record_session *session, uint16_t thread, const char *name)
 {
     uint64_t id = 0;

@@ -86,6 +86,8 @@ coffer_status record_session_stack(uint64_t *id, record_session *session, uint64
                                    const uint64_t *frames, size_t count);
 coffer_status record_session_put(record_session *session, const coffer_mlyze_events *one);
 coffer_status record_session_marker(record_session *session, uint64_t time, const char *text, size_t len);
+coffer_status record_session_collection(record_session *session, uint64_t time, uint64_t objects,
+                                        uint64_t bytes);
 /* At the time of the last event. */
 coffer_status record_session_thread(record_session *session, uint16_t thread, const char *name);
 coffer_status record_session_rss(record_session *session, uint64_t bytes);

@@ -351,3 +351,11 @@ EXPORT void coffer_record_mark(const char *name)
     if (name && is_ready())
         coffer__record_put_marker(name);
 }
+
+/* Called by interpreters after a garbage collection; coffer for Python does. */
+EXPORT void coffer_record_collection(uint64_t objects, uint64_t bytes);
+EXPORT void coffer_record_collection(uint64_t objects, uint64_t bytes)
+{
+    if (is_ready())
+        coffer__record_put_collection(objects, bytes);
+}

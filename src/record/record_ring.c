@@ -322,3 +322,20 @@ void coffer__record_put_marker(const char *text)
     }
     coffer__record_leave(thread);
 }
+
+void coffer__record_put_collection(uint64_t objects, uint64_t bytes)
+{
+    coffer__record_thread *thread = &coffer__record_self;
+    if (!coffer__record_enter(thread))
+        return;
+    if (coffer__record_reserve(thread, 3)) {
+        coffer__record_begin(thread);
+        thread->time = coffer__record_now();
+        coffer__record_put(thread, thread->time << 8 | COFFER__RECORD_COLLECTION);
+        coffer__record_put(thread, objects);
+        coffer__record_put(thread, bytes);
+        coffer__record_publish(thread);
+        coffer__record_end(thread);
+    }
+    coffer__record_leave(thread);
+}

@@ -62,6 +62,7 @@ bool coffer__record_reserve(coffer__record_thread *thread, uint32_t words);
 void coffer__record_publish(coffer__record_thread *thread);
 void coffer__record_put_text(coffer__record_thread *thread, const char *text, size_t len);
 void coffer__record_put_marker(const char *text);
+void coffer__record_put_collection(uint64_t objects, uint64_t bytes);
 
 static inline void coffer__record_put(coffer__record_thread *thread, uint64_t word)
 {

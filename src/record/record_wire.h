@@ -87,7 +87,7 @@ typedef struct coffer__record_memory {
 /* A record begins with a word: its kind in the low 8 bits, and above them
  *   ALLOC  time; address | stack << 48; size | (stack >> 16) << 48
  *   FREE   time; address
- *   MAPPED like ALLOC;  UNMAPPED time; address; length
+ *   MAPPED like ALLOC;  UNMAPPED time; address; length;  COLLECTION time; objects; bytes
  *   STACK  number of frames; number of the stack in this ring; hash; frames, innermost first
  *   MODULE number of words after this one; start; end; bias; length of the build-id; build-id; path
  *   MARKER time; number of bytes; text
@@ -101,7 +101,8 @@ enum {
     COFFER__RECORD_MARKER = 5,
     COFFER__RECORD_CODE = 6,
     COFFER__RECORD_MAPPED = 7,
-    COFFER__RECORD_UNMAPPED = 8
+    COFFER__RECORD_UNMAPPED = 8,
+    COFFER__RECORD_COLLECTION = 9
 };
 #define COFFER__RECORD_ADDRESS_BITS 48
 #define COFFER__RECORD_ADDRESS_MASK ((UINT64_C(1) << COFFER__RECORD_ADDRESS_BITS) - 1)
