@@ -34,7 +34,7 @@ print(len(data))
 NUMPY_APP = """
 import numpy as np
 a = np.random.default_rng(1).random((300, 300))
-for i in range(300):
+for i in range(100):
     b = (a @ a) / 300
     a = b - b.mean() + np.sqrt(np.abs(a))
 print(a.shape)

@@ -11,11 +11,12 @@
 
 /* ---- Rules by return address ---- */
 
-enum { CACHE_BITS = 17, RULES = 4096 };
+enum { CACHE_BITS = 17, RULES = 4096, RULE_NUMBERS = 1 << 16 };
 
 /* Each entry is one word, so that threads need no lock: address << 16 | number of the rule. */
 static _Atomic uint64_t cache[1 << CACHE_BITS];
-static coffer__record_rule rules[RULES];
+static coffer__record_rule
+    rules[RULE_NUMBERS]; /* as many as the cache can number, so that no check is needed */
 static _Atomic uint32_t rule_count;
 
 void coffer__record_forget_modules(void)
@@ -139,8 +140,22 @@ static bool step_by_pointer(coffer__record_thread *thread, coffer__record_step *
     return load(thread, &next->bp, from->bp) && load(thread, &next->pc, from->bp + 8);
 }
 
+static inline bool is_readable(const coffer__record_thread *thread, uintptr_t address)
+{
+    return address >= thread->readable_low && address < thread->readable_high &&
+           (address & (sizeof(uintptr_t) - 1)) == 0;
+}
+
+static inline uintptr_t word_at(uintptr_t address)
+{
+    uintptr_t word;
+    memcpy(&word, (const void *)address, sizeof word);
+    return word;
+}
+
 /* The caller of a frame; false at the outermost frame and where the stack cannot be followed. */
-static bool step(coffer__record_thread *thread, coffer__record_step *next, coffer__record_step *from)
+__attribute__((noinline)) static bool step_slowly(coffer__record_thread *thread, coffer__record_step *next,
+                                                  coffer__record_step *from)
 {
     coffer__record_rule rule = rule_of(thread, from->pc);
     uintptr_t cfa;
@@ -175,6 +190,31 @@ static bool step(coffer__record_thread *thread, coffer__record_step *next, coffe
     if (rule.kind == COFFER__RECORD_RULE_BP_AT)
         from->bp_at = 1;
     return next->pc != 0;
+}
+
+/* The same for frames whose rule is known and simple, which almost all are. */
+static inline bool step(coffer__record_thread *thread, coffer__record_step *next, coffer__record_step *from)
+{
+    _Atomic uint64_t *entry = &cache[(from->pc * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - CACHE_BITS)];
+    uint64_t word = atomic_load_explicit(entry, memory_order_acquire);
+    const coffer__record_rule *rule = &rules[word & 0xffff];
+    if (word >> 16 != from->pc || rule->kind - 1u > COFFER__RECORD_RULE_BP - 1u || rule->bp_by_bp)
+        return step_slowly(thread, next, from);
+    uintptr_t base = rule->kind == COFFER__RECORD_RULE_SP ? from->sp : from->bp;
+    uintptr_t cfa = base + (uintptr_t)(intptr_t)rule->cfa_offset;
+    uintptr_t bp_at = cfa + (uintptr_t)(intptr_t)rule->bp_offset;
+    if (cfa <= from->sp || !is_readable(thread, cfa - 8) || (rule->saves_bp && !is_readable(thread, bp_at)))
+        return step_slowly(thread, next, from);
+    uintptr_t bp = from->bp, pc = word_at(cfa - 8);
+    from->bp_at = 0;
+    if (rule->saves_bp) {
+        from->bp_at = bp_at;
+        bp = word_at(bp_at);
+    }
+    next->pc = pc;
+    next->sp = cfa;
+    next->bp = bp;
+    return pc != 0;
 }
 
 /* ---- The stack before ---- */
@@ -221,21 +261,23 @@ static void hash_from(coffer__record_walk *walk, uint32_t last)
     }
 }
 
-/* Walks from the innermost frame; what is found is left in thread->walk. */
-static void walk_stack(coffer__record_thread *thread, coffer__record_step at, uint32_t depth)
+/* Walks from the innermost frame, which is in walk->inner[0]; the stack is left in thread->walk. */
+static void walk_stack(coffer__record_thread *thread, uint32_t depth)
 {
     coffer__record_walk *walk = thread->walk;
     const coffer__record_step *before = &walk->steps[walk->first];
+    coffer__record_step *at = walk->inner;
     uint32_t inner = 0, match = 0;
     bool more = true;
     while (more && inner < depth) {
-        while (match < walk->count && before[match].sp < at.sp)
+        while (match < walk->count && before[match].sp < at->sp)
             match++;
-        if (match < walk->count && before[match].sp == at.sp && before[match].pc == at.pc &&
-            before[match].bp == at.bp)
+        if (match < walk->count && before[match].sp == at->sp && before[match].pc == at->pc &&
+            before[match].bp == at->bp)
             break;
-        walk->inner[inner] = at;
-        more = step(thread, &at, &walk->inner[inner++]);
+        more = step(thread, at + 1, at);
+        at++;
+        inner++;
     }
     uint32_t kept = 0;
     bool reuses = more && inner < depth;
@@ -299,12 +341,12 @@ static uint32_t number_stack(coffer__record_thread *thread, uint64_t hash, const
 
 static void walk_from(coffer__record_thread *thread, const void *frame)
 {
-    coffer__record_step at = { 0 };
+    coffer__record_step *innermost = thread->walk->inner;
     uintptr_t place = (uintptr_t)frame;
-    memcpy(&at.bp, (const void *)place, sizeof at.bp);
-    memcpy(&at.pc, (const void *)(place + 8), sizeof at.pc);
-    at.sp = place + 16;
-    walk_stack(thread, at, coffer__record_shared->control.depth);
+    innermost->bp = word_at(place);
+    innermost->pc = word_at(place + 8);
+    innermost->sp = place + 16;
+    walk_stack(thread, coffer__record_shared->control.depth);
 }
 
 /* The native frames up to the innermost Python function; 0 when that cannot be found. */

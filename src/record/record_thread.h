@@ -21,8 +21,8 @@ typedef struct coffer__record_walk {
     uint32_t first, count; /* steps[first] is the innermost */
     bool complete;         /* it reaches the outermost frame */
     coffer__record_step steps[2 * COFFER__RECORD_DEPTH_MAX];
-    coffer__record_step inner[COFFER__RECORD_DEPTH_MAX]; /* scratch */
-    uint64_t words[2 * COFFER__RECORD_DEPTH_MAX];        /* a stack with Python frames */
+    coffer__record_step inner[COFFER__RECORD_DEPTH_MAX + 1]; /* scratch */
+    uint64_t words[2 * COFFER__RECORD_DEPTH_MAX];            /* a stack with Python frames */
 } coffer__record_walk;
 
 typedef struct coffer__record_python_rows coffer__record_python_rows;
