@@ -1,4 +1,4 @@
-/* The verbs that differ by format: the second table of the command. */
+/* The verbs and notices that differ by format: the second table of the command. */
 #include "mcf/mcf_verbs.h"
 #include "mldf/mldf_verbs.h"
 #include "mlyze/mlyze_verbs.h"
@@ -22,6 +22,8 @@ const cli_format_verb *const cli_format_verbs[] = {
     &cli_mlyze_peak,       &cli_mlyze_leaks,    &cli_mlyze_temporaries, &cli_mlyze_heap,
     &cli_mlyze_flame,      &cli_mlyze_timeline, &cli_mlyze_diff,        NULL,
 };
+
+const cli_format_notice *const cli_format_notices[] = { &cli_pycauset_notice, NULL };
 
 bool cli_row_is_for(const cli_format_verb *row, const char *format)
 {
