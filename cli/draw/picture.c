@@ -63,13 +63,18 @@ void picture_free(picture *image)
     coffer__free(image);
 }
 
+coffer_status picture_encode(coffer__buffer *bytes, picture *image, coffer_error *err)
+{
+    return image->out_of_memory ? coffer__fail_no_memory(err, 0)
+                                : image->draw->encode(bytes, image->surface, err);
+}
+
 coffer_status picture_save(picture *image, coffer_error *err)
 {
     const coffer__sink_opts opts = { .exclusive = !cli_overwrites() };
     coffer__sink *sink = NULL;
     coffer__buffer bytes = COFFER__BUFFER_INIT;
-    coffer_status status = image->out_of_memory ? coffer__fail_no_memory(err, 0)
-                                                : image->draw->encode(&bytes, image->surface, err);
+    coffer_status status = picture_encode(&bytes, image, err);
     if (status == COFFER_OK)
         status = coffer__sink_create(&sink, image->path, &opts, err);
     if (status == COFFER_OK)
@@ -104,7 +109,7 @@ void picture_line(picture *image, double x0, double y0, double x1, double y1, do
     image->draw->line(image->surface, x0, y0, x1, y1, line_width, color);
 }
 
-/* Cairo refuses bad UTF-8 for good, and control characters have no shape. */
+/* Cairo refuses bad UTF-8 and noncharacters for good, and harmful characters have no shape. */
 static char *printable(const char *text)
 {
     size_t len = strlen(text);
@@ -115,7 +120,7 @@ static char *printable(const char *text)
         uint32_t code_point = 0;
         size_t step =
             coffer__utf8_decode(&code_point, (const uint8_t *)text + i, (const uint8_t *)text + len);
-        if (step == 0 || code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0)) {
+        if (step == 0 || coffer__utf8_is_harmful(code_point) || coffer__utf8_is_noncharacter(code_point)) {
             bool space = code_point == '\n' || code_point == '\t' || code_point == '\r';
             step = step ? step : 1;
             memset(copy + i, space ? ' ' : '?', step);
