@@ -184,8 +184,9 @@ static void elide(char *out, const char *text, size_t len, size_t head, size_t t
     memcpy(out + head + sizeof dots - 1, text + len - tail, tail + 1);
 }
 
-void picture_fit_text(char *out, size_t capacity, picture *image, const picture_font *font, picture_cut cut,
-                      const char *text, double width)
+/* text : as printable() gives it, so that no character is longer than the room for it. */
+static void fit(char *out, size_t capacity, picture *image, const picture_font *font, picture_cut cut,
+                const char *text, double width)
 {
     enum { ROOM_FOR_DOTS = 8 }; /* and for a character that is kept whole */
     size_t len = strlen(text);
@@ -204,6 +205,18 @@ void picture_fit_text(char *out, size_t capacity, picture *image, const picture_
         if (picture_text_width(image, font, out) <= width)
             return;
     }
+}
+
+void picture_fit_text(char *out, size_t capacity, picture *image, const picture_font *font, picture_cut cut,
+                      const char *text, double width)
+{
+    char *shown = printable(text);
+    out[0] = '\0';
+    if (shown)
+        fit(out, capacity, image, font, cut, shown, width);
+    else
+        image->out_of_memory = true;
+    coffer__free(shown);
 }
 
 void picture_cells(picture *image, picture_box box, const rgb *cells, size_t columns, size_t rows)
