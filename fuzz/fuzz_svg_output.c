@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { NAMES = 12, LONGEST = 600 };
+enum { NAMES = 8, LONGEST = 200 };
 
 typedef struct name_list {
     char text[NAMES][LONGEST + 1];
