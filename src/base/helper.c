@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 enum { HEADER_SIZE = 8, LENGTH_AT = 4, FIRST_SAFE_FD = 10 };
-/* A helper that says nothing for so long will not say anything: a step may use a minute of processor time, and
- * a slow disk takes some more. */
+/* A helper that says nothing for so long will not say anything: a step may use a minute of processor time,
+ * and a slow disk takes some more. */
 enum { SILENCE_SECONDS = 300 };
 /* How long a helper that failed has to end by itself, so that the reason is known. */
 enum { FAREWELL_MILLISECONDS = 500 };

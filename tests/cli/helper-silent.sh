@@ -1,4 +1,4 @@
-# A helper program that a file has taken over cannot make the command wait: not by refusing to end, not by talking nonsense.
+# A malicious file that controls a helper program cannot make the command wait: not by refusing to end, not by sending nonsense.
 mkdir modules
 cat >modules/coffer-hdf5 <<'END'
 #!/usr/bin/env python3
