@@ -1,6 +1,6 @@
 /* The kept bytes of pipes and standard input (coffer_keep_streams). Programs open an input more than once: to
- * identify it, to read it, to compare it with its copy. The stream itself gives its bytes only once, and waits
- * for a writer when it is opened again. */
+ * identify it, to read it, to compare it with its copy. The stream itself gives its bytes only once, and
+ * waits for a writer when it is opened again. */
 #ifndef COFFER_IO_STREAMS_H
 #define COFFER_IO_STREAMS_H
 
