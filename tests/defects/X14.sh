@@ -44,3 +44,18 @@ else
     printf 'exit 1\nexit 1\n'
 fi
 coffer get m.pycauset values
+echo "--- a link and a pipe in the place of the journal"
+ln -s elsewhere m.pycauset-journal
+for target in missing present; do
+    [ $target = present ] && printf 'CFRJ' >elsewhere
+    coffer get m.pycauset values >/dev/null 2>&1
+    echo "exit $?"
+    coffer set m.pycauset properties.a=1 2>&1 | head -1
+done
+rm m.pycauset-journal
+cat elsewhere
+echo
+mkfifo m.pycauset-journal
+timeout 10 coffer get m.pycauset values
+timeout 10 coffer set m.pycauset properties.a=1
+ls
