@@ -208,6 +208,9 @@ int cli_write_out(const char *path, bool replace, const void *bytes, size_t len)
 int cli_check_files(const cli_args *args);
 /* Whether --force was given. */
 bool cli_overwrites(void);
+/* Whether a path is "-", a pipe or a device: what is written to it cannot be read again, and messages must
+ * not be mixed into it. */
+bool cli_is_stream(const char *path);
 /* Whether two paths lead to one file. */
 bool cli_same_file(const char *a, const char *b);
 

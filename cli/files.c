@@ -169,6 +169,12 @@ int cli_write_out(const char *path, bool replace, const void *bytes, size_t len)
                                : cli_fail(strcmp(output, "-") == 0 ? "standard output" : output, &err, NULL);
 }
 
+bool cli_is_stream(const char *path)
+{
+    struct stat st;
+    return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+}
+
 static bool overwrites;
 
 bool cli_overwrites(void)

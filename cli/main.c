@@ -171,6 +171,7 @@ int main(int argc, char **argv)
     cli_install_signals();
     /* The output of a verb never replaces its input, not even with --force. */
     coffer_protect_inputs();
+    coffer_keep_streams();
     if (argc < 2) {
         cli_help_overview(stderr);
         return CLI_USAGE;

@@ -136,13 +136,18 @@ void picture_free(picture *image)
     coffer__free(image);
 }
 
+coffer_status picture_encode(coffer__buffer *bytes, picture *image, coffer_error *err)
+{
+    return image->out_of_memory ? coffer__fail_no_memory(err, 0)
+                                : image->draw->encode(bytes, image->surface, err);
+}
+
 coffer_status picture_save(picture *image, coffer_error *err)
 {
     const coffer__sink_opts opts = { .exclusive = !cli_overwrites() };
     coffer__sink *sink = NULL;
     coffer__buffer bytes = COFFER__BUFFER_INIT;
-    coffer_status status = image->out_of_memory ? coffer__fail_no_memory(err, 0)
-                                                : image->draw->encode(&bytes, image->surface, err);
+    coffer_status status = picture_encode(&bytes, image, err);
     if (status == COFFER_OK)
         status = coffer__sink_create(&sink, image->path, &opts, err);
     if (status == COFFER_OK)
@@ -177,7 +182,7 @@ void picture_line(picture *image, double x0, double y0, double x1, double y1, do
     image->draw->line(image->surface, x0, y0, x1, y1, line_width, color);
 }
 
-/* Cairo refuses bad UTF-8 for good, and control characters have no shape. */
+/* Cairo refuses bad UTF-8 and noncharacters for good, and harmful characters have no shape. */
 static char *printable(const char *text)
 {
     size_t len = strlen(text);
@@ -188,7 +193,7 @@ static char *printable(const char *text)
         uint32_t code_point = 0;
         size_t step =
             coffer__utf8_decode(&code_point, (const uint8_t *)text + i, (const uint8_t *)text + len);
-        if (step == 0 || code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0)) {
+        if (step == 0 || coffer__utf8_is_harmful(code_point) || coffer__utf8_is_noncharacter(code_point)) {
             bool space = code_point == '\n' || code_point == '\t' || code_point == '\r';
             step = step ? step : 1;
             memset(copy + i, space ? ' ' : '?', step);
@@ -252,8 +257,9 @@ static void elide(char *out, const char *text, size_t len, size_t head, size_t t
     memcpy(out + head + sizeof dots - 1, text + len - tail, tail + 1);
 }
 
-void picture_fit_text(char *out, size_t capacity, picture *image, const picture_font *font, picture_cut cut,
-                      const char *text, double width)
+/* text : as printable() gives it, so that no character is longer than the room for it. */
+static void fit(char *out, size_t capacity, picture *image, const picture_font *font, picture_cut cut,
+                const char *text, double width)
 {
     enum { ROOM_FOR_DOTS = 8 }; /* and for a character that is kept whole */
     size_t len = strlen(text);
@@ -272,6 +278,18 @@ void picture_fit_text(char *out, size_t capacity, picture *image, const picture_
         if (picture_text_width(image, font, out) <= width)
             return;
     }
+}
+
+void picture_fit_text(char *out, size_t capacity, picture *image, const picture_font *font, picture_cut cut,
+                      const char *text, double width)
+{
+    char *shown = printable(text);
+    out[0] = '\0';
+    if (shown)
+        fit(out, capacity, image, font, cut, shown, width);
+    else
+        image->out_of_memory = true;
+    coffer__free(shown);
 }
 
 void picture_cells(picture *image, picture_box box, const rgb *cells, size_t columns, size_t rows)

@@ -2,6 +2,7 @@
 #ifndef COFFER_CLI_PICTURE_H
 #define COFFER_CLI_PICTURE_H
 
+#include "base/buffer.h"
 #include "coffer/error.h"
 
 #include <stdbool.h>
@@ -67,6 +68,8 @@ coffer_status picture_new(picture **out, const char *path, unsigned width, unsig
  * is complete. */
 coffer_status picture_save(picture *image, coffer_error *err);
 void picture_free(picture *image);
+/* Appends the file to a buffer instead; nothing can be drawn after it. */
+coffer_status picture_encode(coffer__buffer *bytes, picture *image, coffer_error *err);
 
 void picture_fill(picture *image, picture_box box, rgb color);
 /* A filled area; SVG files hold it as one path. */

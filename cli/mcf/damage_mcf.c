@@ -10,7 +10,7 @@ int cli_report_damage(const char *path)
 {
     coffer_mcf *model = NULL;
     size_t count = 0;
-    if (strcmp(path, "-") == 0 || coffer_mcf_open_path(&model, path, NULL, NULL))
+    if (cli_is_stream(path) || coffer_mcf_open_path(&model, path, NULL, NULL))
         return CLI_OK;
     count = coffer_mcf_damage_count(model);
     for (size_t i = 0; i < count; i++) {

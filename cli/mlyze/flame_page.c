@@ -1,6 +1,7 @@
 /* The flame graph as a page that needs nothing else, as collapsed stacks, and as a tree in JSON. */
 #include "flame_page.h"
 #include "base/json_write.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -126,28 +127,34 @@ static const char after_data[] =
     "draw();\n"
     "</script>\n</body></html>\n";
 
-static void put_text(coffer__buffer *out, const char *text)
+static void put_escape(coffer__buffer *out, uint32_t code_point)
 {
-    for (const char *at = text; *at; at++) {
-        if (*at == '<')
-            coffer__buffer_printf(out, "&lt;");
-        else if (*at == '&')
-            coffer__buffer_printf(out, "&amp;");
-        else
-            coffer__buffer_append(out, at, 1);
+    if (code_point > 0xffff) {
+        uint32_t rest = code_point - 0x10000;
+        coffer__buffer_printf(out, "\\u%04" PRIx32, 0xd800 + (rest >> 10));
+        code_point = 0xdc00 + (rest & 0x3ff);
     }
+    coffer__buffer_printf(out, "\\u%04" PRIx32, code_point);
 }
 
-/* Inside a script element nothing may look like its end. */
+/* Inside a script element nothing may look like its end. Characters that the page must not contain become
+ * escapes, which are the same to JSON. */
 static void put_data(coffer__buffer *out, const flame_page *page)
 {
     coffer__buffer json = COFFER__BUFFER_INIT;
     flame_put_json(&json, page, 0);
-    for (size_t i = 0; i < json.len; i++) {
-        if (json.data[i] == '<')
-            coffer__buffer_printf(out, "\\u003c");
+    const uint8_t *at = json.data, *end = at + json.len;
+    while (at < end) {
+        uint32_t code_point = 0;
+        size_t step = coffer__utf8_decode(&code_point, at, end);
+        if (step == 0)
+            coffer__buffer_printf(out, "?");
+        else if (code_point == '<' || coffer__utf8_is_harmful(code_point) ||
+                 coffer__utf8_is_noncharacter(code_point))
+            put_escape(out, code_point);
         else
-            coffer__buffer_append(out, &json.data[i], 1);
+            coffer__buffer_append(out, at, step);
+        at += step ? step : 1;
     }
     out->failed |= json.failed;
     coffer__buffer_free(&json);
@@ -156,9 +163,9 @@ static void put_data(coffer__buffer *out, const flame_page *page)
 void flame_put_html(coffer__buffer *out, const flame_page *page)
 {
     coffer__buffer_append(out, before_title, sizeof before_title - 1);
-    put_text(out, page->title);
+    flame_put_markup(out, page->title, strlen(page->title));
     coffer__buffer_printf(out, "</title></head><body>\n<header><h1>");
-    put_text(out, page->title);
+    flame_put_markup(out, page->title, strlen(page->title));
     coffer__buffer_append(out, before_data, sizeof before_data - 1);
     put_data(out, page);
     coffer__buffer_append(out, after_data, sizeof after_data - 1);

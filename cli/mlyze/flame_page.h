@@ -33,6 +33,10 @@ coffer_status flame_draw(const flame_page *page, const char *path, coffer_error 
 enum { FLAME_ROW = 18, FLAME_MARGIN = 12, FLAME_HEAD = 56 };
 #define FLAME_NARROWEST 0.4 /* less cannot be seen */
 
+/* Appends text for SVG and HTML. Control characters, characters that change the direction of text, and bytes
+ * that are not UTF-8 become "?". */
+void flame_put_markup(coffer__buffer *out, const char *text, size_t len);
+
 /* Each appends a whole file; the buffer remembers failures. */
 void flame_put_svg(coffer__buffer *out, const flame_page *page);
 void flame_put_html(coffer__buffer *out, const flame_page *page);

@@ -131,13 +131,13 @@ coffer_status flame_draw(const flame_page *page, const char *path, coffer_error 
 
 enum { ROW = FLAME_ROW, MARGIN = FLAME_MARGIN, HEAD = FLAME_HEAD, LETTER = 7, LETTERS_MAX = 400 };
 
-static void put_xml(coffer__buffer *out, const char *text, size_t len)
+void flame_put_markup(coffer__buffer *out, const char *text, size_t len)
 {
     const uint8_t *at = (const uint8_t *)text, *end = at + len;
     while (at < end) {
         uint32_t code_point = 0;
         size_t step = coffer__utf8_decode(&code_point, at, end);
-        if (step == 0 || (code_point < 0x20 && code_point != '\t'))
+        if (step == 0 || coffer__utf8_is_harmful(code_point) || coffer__utf8_is_noncharacter(code_point))
             coffer__buffer_printf(out, "?");
         else if (code_point == '<')
             coffer__buffer_printf(out, "&lt;");
@@ -165,7 +165,7 @@ static void put_label(coffer__buffer *out, const char *name, size_t room)
         letters++;
     }
     bool cut = (size_t)(end - at) > 1;
-    put_xml(out, name, (size_t)((cut ? at : end) - (const uint8_t *)name));
+    flame_put_markup(out, name, (size_t)((cut ? at : end) - (const uint8_t *)name));
     if (cut)
         coffer__buffer_printf(out, "…");
 }
@@ -177,10 +177,10 @@ static void put_frame(coffer__buffer *out, const flame_page *page, const coffer_
     rgb color = flame_color(page, node);
     flame_put_place(&place, page, node);
     coffer__buffer_printf(out, "<g><title>");
-    put_xml(out, node->name, strlen(node->name));
+    flame_put_markup(out, node->name, strlen(node->name));
     if (place.len && strcmp(coffer__buffer_text(&place), node->name) != 0) {
         coffer__buffer_printf(out, " (");
-        put_xml(out, coffer__buffer_text(&place), place.len);
+        flame_put_markup(out, coffer__buffer_text(&place), place.len);
         coffer__buffer_printf(out, ")");
     }
     coffer__buffer_free(&place);
@@ -225,7 +225,7 @@ void flame_put_svg(coffer__buffer *out, const flame_page *page)
                           "<text x=\"%d\" y=\"24\" font-family=\"sans-serif\" font-size=\"16\" "
                           "font-weight=\"bold\">",
                           page->width, height, page->width, height, MARGIN);
-    put_xml(out, page->title, strlen(page->title));
+    flame_put_markup(out, page->title, strlen(page->title));
     coffer__buffer_printf(out,
                           "</text>\n<text x=\"%d\" y=\"42\" font-family=\"sans-serif\" fill=\"#646470\">",
                           MARGIN);

@@ -38,8 +38,7 @@ const char *cli_repairable_model(const char *path)
 {
     coffer_file *file = NULL;
     const char *kind = NULL;
-    /* Standard input can be read only once. */
-    if (strcmp(path, "-") != 0 && coffer_file_open(&file, path, NULL) == COFFER_OK) {
+    if (coffer_file_open(&file, path, NULL) == COFFER_OK) {
         kind = coffer_file_kind(file);
         if (!kind && !coffer_file_format(file))
             kind = has_extension(path, ".safetensors") ? "safetensors" : NULL;
@@ -172,7 +171,7 @@ static int repair(tensors_repair *job)
     status = write_result(job);
     if (!status && job->in_place)
         status = replace(job);
-    if (!status && strcmp(job->output, "-") != 0)
+    if (!status && !cli_is_stream(job->output))
         status = check_to(&job->left, &intact, job->output);
     if (!status && (needs_repair(job->done) || (job->left && needs_repair(job->left))))
         status = CLI_FINDINGS;
@@ -238,7 +237,7 @@ int cli_repair_model(const cli_args *args, const char *kind)
     if (job.in_place && is_folder(job.path))
         return cli_usage(args, "--in-place repairs one file: name the shard");
     int status = repair(&job);
-    FILE *out = job.output && strcmp(job.output, "-") == 0 ? stderr : stdout;
+    FILE *out = job.output && cli_is_stream(job.output) ? stderr : stdout;
     if (status <= CLI_FINDINGS && cli_has(args, "json"))
         status = cli_worse(status, print_as_json(out, &job));
     else if (status <= CLI_FINDINGS)

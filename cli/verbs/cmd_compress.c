@@ -33,7 +33,7 @@ static int run(const cli_args *args)
     coffer_node *root = NULL;
     term_progress bar;
     const char *path = cli_operand(args, 0), *output = cli_value(args, "output");
-    bool to_stdout = output && strcmp(output, "-") == 0;
+    bool to_stdout = output && cli_is_stream(output);
     uint64_t level;
     if (!cli_number(&level, args, "level", 0, 0, 12))
         return CLI_USAGE;

@@ -162,7 +162,7 @@ static int write_repaired(repair_job *job, coffer_source *src)
 static int check_result(repair_job *job)
 {
     coffer_source *src = NULL;
-    if (strcmp(job->output, "-") == 0)
+    if (cli_is_stream(job->output))
         return CLI_OK;
     int status = cli_open(&src, job->output);
     if (!status)
@@ -356,7 +356,7 @@ static int run(const cli_args *args)
     int status = open_copy(&job);
     if (!status)
         status = repair(&job);
-    FILE *out = output && strcmp(output, "-") == 0 ? stderr : stdout;
+    FILE *out = output && cli_is_stream(output) ? stderr : stdout;
     if (status <= CLI_FINDINGS && cli_has(args, "json"))
         status = cli_worse(status, print_as_json(out, &job));
     else if (status <= CLI_FINDINGS)

@@ -153,6 +153,10 @@ COFFER_API void coffer_remove_temporaries(void);
  * Calls that change a file in place are not affected. For programs that do one thing and end, such as a
  * command; without it, coffer_convert refuses to replace its own input. Cannot be undone. */
 COFFER_API void coffer_protect_inputs(void);
+/* From now on a pipe, device or standard input that was opened for reading is kept: opening it again gives
+ * the same bytes, instead of none or of waiting for another writer. For programs that do one thing and end:
+ * calls that take a path may open it several times. Cannot be undone. */
+COFFER_API void coffer_keep_streams(void);
 
 /* Rolls back an interrupted in-place update of `path`: the file then has the bytes it had before. COFFER_OK
  * also when there was nothing to do; *done is true when an update was rolled back (may be NULL). */

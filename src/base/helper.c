@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -18,6 +19,11 @@
 #include <unistd.h>
 
 enum { HEADER_SIZE = 8, LENGTH_AT = 4, FIRST_SAFE_FD = 10 };
+/* A helper that says nothing for so long will not say anything: a step may use a minute of processor time,
+ * and a slow disk takes some more. */
+enum { SILENCE_SECONDS = 300 };
+/* How long a helper that failed has to end by itself, so that the reason is known. */
+enum { FAREWELL_MILLISECONDS = 500 };
 
 /* ---- Frames ---- */
 
@@ -158,6 +164,21 @@ static int end(coffer__helper *helper)
     return got == helper->pid ? status : -1;
 }
 
+/* Waits for a helper that failed to end, but not for ever: it may be in the hands of a file. False when it
+ * had to be killed. */
+static bool await_end(const coffer__helper *helper)
+{
+    siginfo_t info;
+    for (int i = 0; i < FAREWELL_MILLISECONDS; i++) {
+        info.si_pid = 0;
+        if (waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0)
+            return true;
+        (void)poll(NULL, 0, 1);
+    }
+    kill(helper->pid, SIGKILL);
+    return false;
+}
+
 void coffer__helper_stop(coffer__helper *helper)
 {
     if (helper->fd >= 0)
@@ -168,8 +189,9 @@ void coffer__helper_stop(coffer__helper *helper)
 coffer_status coffer__helper_fail(coffer__helper *helper, coffer_error *err)
 {
     const char *name = coffer__module_name(helper->id);
+    bool ended = helper->fd < 0 || await_end(helper);
     int status = end(helper);
-    int number = status >= 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    int number = ended && status >= 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (number == SIGPROF || number == SIGXCPU)
         return coffer__fail(
             err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
@@ -186,6 +208,14 @@ coffer_status coffer__helper_fail(coffer__helper *helper, coffer_error *err)
                             name, number);
     return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                         "coffer-%s stopped answering; the file is damaged or malicious", name);
+}
+
+/* Calls that wait longer fail, and with them the request. */
+static void limit_silence(int fd)
+{
+    const struct timeval limit = { .tv_sec = SILENCE_SECONDS };
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
 static coffer_status check_hello(coffer__helper *helper, uint32_t kind, coffer__buffer *frame,
@@ -220,8 +250,9 @@ coffer_status coffer__helper_start(coffer__helper *out, coffer__module_id id, in
         return coffer__fail_other(err, COFFER_E_IO, program);
     }
     helper.fd = pair[0];
+    limit_silence(helper.fd);
     if (!coffer__frame_receive(helper.fd, &kind, frame)) {
-        end(&helper);
+        coffer__helper_stop(&helper);
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "%s cannot be run; install %s",
                             program, coffer__module_library(id));
     }

@@ -76,6 +76,11 @@ bool coffer__utf8_is_harmful(uint32_t code_point)
            || c == 0x2029 || c == 0xfeff;
 }
 
+bool coffer__utf8_is_noncharacter(uint32_t code_point)
+{
+    return (code_point & 0xfffe) == 0xfffe || (code_point >= 0xfdd0 && code_point <= 0xfdef);
+}
+
 static void put_escape(coffer__buffer *out, uint32_t c)
 {
     coffer__buffer_printf(out, c < 0x20 ? "\\x%02x" : "\\u%04x", (unsigned)c);

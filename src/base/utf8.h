@@ -21,6 +21,8 @@ size_t coffer__utf8_width(const char *text, size_t len);
 
 /* True for characters that do more on a terminal than show: controls, and those that change the direction. */
 bool coffer__utf8_is_harmful(uint32_t code_point);
+/* True for code points that are reserved and never text (U+FFFE, U+FDD0 …): XML and cairo refuse them. */
+bool coffer__utf8_is_noncharacter(uint32_t code_point);
 /* Appends text with harmful characters as \u009b or \x1b and bytes that are not UTF-8 as \x80; line feeds and
  * tabs stay. JSON text stays JSON. Returns how many bytes were used: all, or without is_last, all but a
  * character that the next bytes may complete. */

@@ -224,9 +224,12 @@ coffer_status coffer__journal_load(coffer__journal **out, coffer__journal_mark *
     if (!name)
         return coffer__fail_no_memory(err, strlen(path));
     coffer_status status = COFFER_OK;
-    int journal_fd = coffer__file_try_open(name, O_RDONLY | O_NONBLOCK, 0);
+    int journal_fd = coffer__file_try_open(name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
     if (journal_fd >= 0)
         status = check_owner(journal_fd, fd, err);
+    else if (errno == ELOOP)
+        status = coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE,
+                              "the journal is a symbolic link, which no writer makes: remove it");
     else if (errno != ENOENT)
         status = coffer__fail_errno(err, "cannot open", errno);
     if (!status && journal_fd >= 0)
@@ -251,7 +254,7 @@ bool coffer__journal_mark_holds(const coffer__journal_mark *mark, const char *pa
     char *name = coffer__journal_path(path);
     if (!name)
         return false;
-    int fd = coffer__file_try_open(name, O_RDONLY | O_NONBLOCK, 0);
+    int fd = coffer__file_try_open(name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
     bool known = fd >= 0 || errno == ENOENT;
     if (fd >= 0) {
         known = coffer__file_size(&size, fd, NULL, NULL) == COFFER_OK;

@@ -8,6 +8,7 @@
 #include "io/os.h"
 #include "io/remote/remote.h"
 #include "io/source_struct.h"
+#include "io/streams.h"
 #include "io/temporary.h"
 
 #include <errno.h>
@@ -72,10 +73,15 @@ static coffer_status open_stream(coffer_source **out, int from, const char *name
                                  coffer_error *err)
 {
     struct stat st;
-    bool device = coffer__os_fstat(from, &st) == 0 && S_ISCHR(st.st_mode);
+    bool known = coffer__os_fstat(from, &st) == 0;
     int fd = -1;
     uint64_t size = 0;
-    coffer_status status = spool(&fd, &size, from, device ? DEVICE_MAX : UINT64_MAX, err);
+    coffer_status status = COFFER_OK;
+    if (!known || !coffer__streams_find(&fd, &size, &st)) {
+        status = spool(&fd, &size, from, known && S_ISCHR(st.st_mode) ? DEVICE_MAX : UINT64_MAX, err);
+        if (!status && known)
+            coffer__streams_add(&st, fd, size);
+    }
     if (status)
         return status;
     status = over_descriptor(out, fd, size, name, access, NULL, err);
@@ -159,12 +165,30 @@ static coffer_status open_regular(coffer_source **out, bool *settled, int fd, co
     return COFFER_OK;
 }
 
+/* A pipe that was read before, without opening it: that would wait for another writer. */
+static bool open_kept(coffer_source **out, const char *resolved, const char *name,
+                      const coffer_source_opts *opts, coffer_error *err)
+{
+    struct stat st;
+    int fd = -1;
+    uint64_t size = 0;
+    if (coffer__os_stat(resolved, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ||
+        !coffer__streams_find(&fd, &size, &st))
+        return false;
+    if (!over_descriptor(out, fd, size, name, opts->access, NULL, err))
+        return true;
+    coffer__file_close(fd);
+    return false;
+}
+
 static coffer_status open_once(coffer_source **out, bool *settled, const char *resolved, const char *name,
                                const coffer_source_opts *opts, coffer_error *err)
 {
     struct stat st;
-    int fd = coffer__file_try_open(resolved, O_RDONLY, 0);
     *settled = true;
+    if (open_kept(out, resolved, name, opts, err))
+        return COFFER_OK;
+    int fd = coffer__file_try_open(resolved, O_RDONLY, 0);
     if (fd < 0)
         return coffer__fail_errno(err, "cannot open", errno);
     coffer_status status;

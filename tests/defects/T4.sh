@@ -18,4 +18,8 @@ for form in raw interpreted; do
     coffer flame b.heaptrack --what leaks
     coffer diff a.heaptrack b.heaptrack
     echo "exit $?"
+    coffer convert -q -f a.heaptrack a.mlyze 2>/dev/null
+    coffer convert -q -f b.heaptrack b.mlyze 2>/dev/null
+    coffer diff a.mlyze b.mlyze >/dev/null
+    echo "exit $? for traces made of them"
 done

@@ -26,3 +26,36 @@ coffer repair m.pycauset
 echo "exit $?"
 rm m.pycauset-journal
 coffer get m.pycauset values
+echo "--- a journal of version 1, as 0.1 wrote it, that another user put there (only root can make one)"
+if [ "$(id -u)" = 0 ]; then
+    python3 - <<'END'
+import os, struct, zlib
+size = os.path.getsize("m.pycauset")
+body = lambda crc: struct.pack("<4sIQII", b"CFRJ", 1, size, 1, crc) + struct.pack("<QI", 4096, 8) + struct.pack("<d", 666)
+open("m.pycauset-journal", "wb").write(body(zlib.crc32(body(0))))
+os.chown("m.pycauset-journal", 65534, 65534)
+END
+    coffer get m.pycauset values 2>/dev/null
+    echo "exit $?"
+    coffer set m.pycauset properties.a=1 2>/dev/null
+    echo "exit $?"
+    rm m.pycauset-journal
+else
+    printf 'exit 1\nexit 1\n'
+fi
+coffer get m.pycauset values
+echo "--- a link and a pipe in the place of the journal"
+ln -s elsewhere m.pycauset-journal
+for target in missing present; do
+    [ $target = present ] && printf 'CFRJ' >elsewhere
+    coffer get m.pycauset values >/dev/null 2>&1
+    echo "exit $?"
+    coffer set m.pycauset properties.a=1 2>&1 | head -1
+done
+rm m.pycauset-journal
+cat elsewhere
+echo
+mkfifo m.pycauset-journal
+timeout 10 coffer get m.pycauset values
+timeout 10 coffer set m.pycauset properties.a=1
+ls

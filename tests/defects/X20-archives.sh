@@ -12,7 +12,14 @@ for i in range(60000):
     text += "#-----------\nsnapshot=0\n#-----------\ntime=0\nmem_heap_B=0\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=empty\n"
 with open("massif.gz", "wb") as file:
     file.write(gzip.compress(text.encode(), mtime=0))
+# 80 MB of empty snapshots, in one member of gzip after the other
+with open("large.gz", "wb") as file:
+    snapshots = text[text.index("#"):][:107 * 5000]
+    head = gzip.compress(text[:text.index("#")].encode(), mtime=0)
+    file.write(head + gzip.compress(snapshots.encode(), mtime=0) * (80 * 1024 * 1024 // len(snapshots)))
 PY
+coffer convert large.gz large.mlyze --from massif >/dev/null 2>&1
+echo "without options: exit $?"
 coffer convert zeros.npz m.pycauset --limit memory=1M
 echo "exit $?"
 coffer convert zeros.npz m.pycauset --limit memory=1M --limit unpack-ratio=2000

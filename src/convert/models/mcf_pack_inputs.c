@@ -347,6 +347,15 @@ static coffer_status take_model(coffer__mcf_pack *pack, const coffer_mcf *model,
 
 /* ---- Inputs ---- */
 
+/* Downloads that are stored under their hash, and pipes, have no extension. */
+static bool has_tensors(const char *path)
+{
+    coffer_tensors *set = NULL;
+    coffer_status status = coffer_tensors_open_path(&set, path, NULL, NULL);
+    coffer_tensors_close(set);
+    return !status;
+}
+
 /* Files that belong to a model and contain no tensors, when they are named one by one. */
 static bool is_other_file(const char *path)
 {
@@ -357,7 +366,7 @@ static bool is_other_file(const char *path)
         if (coffer__file_has_extension(name, extensions[i]))
             return !coffer__file_has_extension(name, ".index.json");
     }
-    return !strchr(name, '.');
+    return !strchr(name, '.') && !has_tensors(path);
 }
 
 static coffer_status add_other_file(coffer__mcf_pack *pack, const char *path, coffer_error *err)

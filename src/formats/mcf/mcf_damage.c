@@ -11,6 +11,8 @@
 
 #include <inttypes.h>
 
+enum { MOST_SHARED = 64 };
+
 COFFER__INIT_FUNCTION(coffer_mcf_damage, COFFER_MCF_DAMAGE_INIT)
 
 void coffer__mcf_damages_free(coffer__mcf_damages *damages)
@@ -122,6 +124,25 @@ static coffer_status decode(coffer__mcf_damages *out, const uint8_t *bytes, size
     return status;
 }
 
+/* Each record is read again whenever the file is checked or rewritten. Records of one tensor do not overlap;
+ * only tensors that share their bytes are counted more than once. */
+static coffer_status check_total(const coffer__mcf_damages *damages, uint64_t file_size, uint64_t base,
+                                 coffer_error *err)
+{
+    uint64_t total = 0, most;
+    if (!coffer__mul_u64(&most, file_size, MOST_SHARED))
+        most = UINT64_MAX;
+    for (size_t i = 0; i < damages->count; i++) {
+        uint64_t size = damages->items[i].size < file_size ? damages->items[i].size : file_size;
+        total += size;
+        if (total > most)
+            return coffer__fail(err, COFFER_E_LIMIT, base,
+                                "Damage lists more than %" PRIu64 " bytes, %d times those of the file", most,
+                                MOST_SHARED);
+    }
+    return COFFER_OK;
+}
+
 coffer_status coffer__mcf_damages_load(coffer__mcf_damages *out, coffer_source *src,
                                        const coffer_mcf_section *section, const coffer_limits *limits,
                                        coffer_error *err)
@@ -132,6 +153,8 @@ coffer_status coffer__mcf_damages_load(coffer__mcf_damages *out, coffer_source *
     coffer_status status = coffer__mcf_load_section(&bytes, &len, src, section, limits->memory_bytes, err);
     if (!status)
         status = decode(&damages, bytes, len, section->offset, limits, err);
+    if (!status)
+        status = check_total(&damages, coffer_source_size(src), section->offset, err);
     coffer__free(bytes);
     if (status)
         coffer__mcf_damages_free(&damages);
@@ -151,15 +174,19 @@ coffer_status coffer__mcf_load_damage(coffer_mcf *model, coffer_error *err)
         coffer__mcf_damages_load(&model->damages, model->source, section, &model->limits, err);
     if (status || model->damages.count == 0)
         return status;
-    model->has_damage = coffer__calloc(model->index.count ? model->index.count : 1, 1);
-    if (!model->has_damage)
-        return coffer__fail_no_memory(err, model->index.count);
-    for (size_t i = 0; i < model->damages.count; i++) {
+    size_t count = model->damages.count;
+    model->damage_of = coffer__calloc(model->index.count ? model->index.count : 1, sizeof *model->damage_of);
+    model->damage_next = coffer__calloc(count, sizeof *model->damage_next);
+    if (!model->damage_of || !model->damage_next)
+        return coffer__fail_no_memory(err, (model->index.count + count) * sizeof *model->damage_of);
+    for (size_t i = count; i-- > 0;) { /* so that each list is in the order of the section */
         const coffer_mcf_damage *damage = &model->damages.items[i];
         size_t tensor = damage->section ? COFFER_INDEX_NONE
                                         : coffer_mcf_find_tensor(model, damage->name, damage->name_len);
-        if (tensor != COFFER_INDEX_NONE)
-            model->has_damage[tensor] = 1;
+        if (tensor == COFFER_INDEX_NONE)
+            continue;
+        model->damage_next[i] = model->damage_of[tensor];
+        model->damage_of[tensor] = (uint32_t)i + 1;
     }
     return COFFER_OK;
 }
@@ -174,12 +201,6 @@ const coffer_mcf_damage *coffer_mcf_damage_at(const coffer_mcf *model, size_t in
     return index < model->damages.count ? &model->damages.items[index] : NULL;
 }
 
-static bool is_about(const coffer_mcf_damage *damage, const coffer_mcf_tensor *tensor)
-{
-    return !damage->section && damage->name_len == tensor->name_len &&
-           memcmp(damage->name, tensor->name, tensor->name_len) == 0;
-}
-
 static bool overlaps(const coffer_mcf_damage *damage, uint64_t begin, uint64_t len)
 {
     return damage->begin < begin + len && (damage->begin >= begin || damage->size > begin - damage->begin);
@@ -188,11 +209,11 @@ static bool overlaps(const coffer_mcf_damage *damage, uint64_t begin, uint64_t l
 coffer_status coffer__mcf_check_known_damage(const coffer_mcf *model, size_t tensor, uint64_t begin,
                                              uint64_t len, coffer_error *err)
 {
-    if (!model->has_damage || model->allow_damaged || !model->has_damage[tensor])
+    if (!model->damage_of || model->allow_damaged)
         return COFFER_OK;
-    for (size_t i = 0; i < model->damages.count; i++) {
-        const coffer_mcf_damage *damage = &model->damages.items[i];
-        if (!is_about(damage, &model->tensors[tensor]) || !overlaps(damage, begin, len))
+    for (uint32_t i = model->damage_of[tensor]; i != 0; i = model->damage_next[i - 1]) {
+        const coffer_mcf_damage *damage = &model->damages.items[i - 1];
+        if (!overlaps(damage, begin, len))
             continue;
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, model->tensors[tensor].offset + damage->begin,
                             "tensor %s: bytes %" PRIu64 "..%" PRIu64
@@ -279,10 +300,9 @@ coffer_status coffer_mcf_tensor_damage(coffer_mcf_damage **out, size_t *count, c
     if (status)
         return status;
     const coffer_mcf_tensor *info = &model->tensors[tensor];
-    for (size_t i = 0; !status && i < model->damages.count; i++) {
-        if (is_about(&model->damages.items[i], info))
-            status = add_item(&list, &model->damages.items[i], err);
-    }
+    uint32_t next = model->damage_of ? model->damage_of[tensor] : 0;
+    for (; !status && next != 0; next = model->damage_next[next - 1])
+        status = add_item(&list, &model->damages.items[next - 1], err);
     if (!status && model->verifier)
         status = compare_payload(&list, model, info, err);
     if (status) {

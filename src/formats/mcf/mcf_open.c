@@ -223,7 +223,8 @@ void coffer_mcf_close(coffer_mcf *model)
         coffer_source_close(model->source);
     coffer__mcf_verifier_free(model->verifier);
     coffer__mcf_damages_free(&model->damages);
-    coffer__free(model->has_damage);
+    coffer__free(model->damage_of);
+    coffer__free(model->damage_next);
     coffer__mcf_public_files_free(atomic_load(&model->files));
     coffer__mcf_model_info_free(atomic_load(&model->model_info));
     coffer__free(atomic_load(&model->order));

@@ -313,7 +313,9 @@ struct coffer_mcf {
     coffer__mcf_verifier *verifier; /* NULL without checksums, and with stale ones */
     struct coffer__mcf_public_files *_Atomic files;
     coffer__mcf_damages damages;
-    uint8_t *has_damage; /* by tensor; NULL without recorded damage */
+    /* The damage of a tensor as a list, 0 = end: damage_of[tensor] is 1 + its first position in `damages`,
+     * damage_next[position] continues. NULL without recorded damage. */
+    uint32_t *damage_of, *damage_next;
     bool allow_damaged;
 };
 

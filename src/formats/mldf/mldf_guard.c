@@ -10,6 +10,7 @@
 #include "base/options.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #define FRONT_MAX ((uint64_t)64 << 20) /* bytes before the data that are summed just to describe a file */
 
@@ -116,41 +117,88 @@ void coffer__mldf_compose_mark(uint8_t out[COFFER__MLDF_MARK_SIZE], const coffer
     coffer__store_u16(out + COFFER__MLDF_MARK_KIND_AT, mark->kind);
 }
 
+static coffer_status check_marks(const coffer_mldf *set, coffer_error *err)
+{
+    const coffer__mldf_guard *guard = &set->guard;
+    if (guard->mark_count == 0 ||
+        (guard->marks <= set->file_size &&
+         guard->mark_count <= (set->file_size - guard->marks) / COFFER__MLDF_MARK_SIZE &&
+         guard->mark_count <= COFFER__MLDF_MARK_MAX))
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, guard->marks,
+                        "%" PRIu64 " marks of a repair at %" PRIu64 ", file has %" PRIu64, guard->mark_count,
+                        guard->marks, set->file_size);
+}
+
+static coffer_status load_mark(coffer__mldf_mark *out, const coffer_mldf *set, uint64_t index,
+                               coffer_error *err)
+{
+    uint8_t at[COFFER__MLDF_MARK_SIZE];
+    coffer_status status =
+        coffer_source_read_at(at, set->source, set->guard.marks + index * sizeof at, sizeof at, err);
+    if (!status)
+        *out = (coffer__mldf_mark){ coffer__load_u64(at), coffer__load_u64(at + COFFER__MLDF_MARK_COUNT_AT),
+                                    coffer__load_u16(at + COFFER__MLDF_MARK_FIELD_AT),
+                                    coffer__load_u16(at + COFFER__MLDF_MARK_KIND_AT) };
+    return status;
+}
+
 coffer_status coffer__mldf_read_marks(coffer__mldf_mark **out, size_t *count, const coffer_mldf *set,
                                       coffer_error *err)
 {
-    const coffer__mldf_guard *guard = &set->guard;
-    uint8_t at[COFFER__MLDF_MARK_SIZE];
-    coffer_status status = COFFER_OK;
+    size_t wanted = (size_t)set->guard.mark_count;
+    coffer_status status = check_marks(set, err);
     *out = NULL;
     *count = 0;
-    if (guard->mark_count == 0)
-        return COFFER_OK;
-    if (guard->marks > set->file_size ||
-        guard->mark_count > (set->file_size - guard->marks) / COFFER__MLDF_MARK_SIZE ||
-        guard->mark_count > COFFER__MLDF_MARK_MAX)
-        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, guard->marks,
-                            "%" PRIu64 " marks of a repair at %" PRIu64 ", file has %" PRIu64,
-                            guard->mark_count, guard->marks, set->file_size);
-    coffer__mldf_mark *marks = coffer__alloc_array((size_t)guard->mark_count, sizeof *marks);
+    if (status || set->guard.mark_count == 0)
+        return status;
+    coffer__mldf_mark *marks = coffer__alloc_array(wanted, sizeof *marks);
     if (!marks)
-        return coffer__fail_no_memory(err, guard->mark_count * sizeof *marks);
-    for (size_t i = 0; i < guard->mark_count && !status; i++) {
-        status = coffer_source_read_at(at, set->source, guard->marks + i * sizeof at, sizeof at, err);
-        if (status)
-            break;
-        marks[i] =
-            (coffer__mldf_mark){ coffer__load_u64(at), coffer__load_u64(at + COFFER__MLDF_MARK_COUNT_AT),
-                                 coffer__load_u16(at + COFFER__MLDF_MARK_FIELD_AT),
-                                 coffer__load_u16(at + COFFER__MLDF_MARK_KIND_AT) };
-    }
+        return coffer__fail_no_memory(err, wanted * sizeof *marks);
+    for (size_t i = 0; i < wanted && !status; i++)
+        status = load_mark(&marks[i], set, i, err);
     if (status) {
         coffer__free(marks);
         return status;
     }
     *out = marks;
-    *count = (size_t)guard->mark_count;
+    *count = wanted;
     return COFFER_OK;
+}
+
+int coffer__mldf_compare_marks(const coffer__mldf_mark *a, const coffer__mldf_mark *b)
+{
+    return a->field != b->field ? (a->field < b->field ? -1 : 1)
+           : a->kind != b->kind ? (a->kind < b->kind ? -1 : 1)
+                                : 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const coffer__mldf_mark *x = a, *y = b;
+    int order = coffer__mldf_compare_marks(x, y);
+    return order ? order : (x->first > y->first) - (x->first < y->first);
+}
+
+void coffer__mldf_sort_marks(coffer__mldf_mark *marks, size_t *count)
+{
+    size_t kept = 0;
+    if (*count > 0)
+        qsort(marks, *count, sizeof *marks, by_place);
+    for (size_t i = 0; i < *count; i++) {
+        coffer__mldf_mark *last = kept ? &marks[kept - 1] : NULL;
+        uint64_t most = UINT64_MAX - marks[i].first;
+        marks[i].count = marks[i].count < most ? marks[i].count : most;
+        if (!last || coffer__mldf_compare_marks(last, &marks[i]) != 0 ||
+            marks[i].first > last->first + last->count) {
+            marks[kept++] = marks[i];
+            continue;
+        }
+        uint64_t end = marks[i].first + marks[i].count;
+        if (end > last->first + last->count)
+            last->count = end - last->first;
+    }
+    *count = kept;
 }
 
 /* ---- Verifying before anything is used ---- */
@@ -252,20 +300,19 @@ coffer_status coffer_mldf_mark_at(coffer_mldf_mark *out, const coffer_mldf *set,
                                   coffer_error *err)
 {
     coffer_mldf_mark found = COFFER_MLDF_MARK_INIT;
-    coffer__mldf_mark *marks = NULL;
-    size_t count = 0;
-    coffer_status status = coffer__mldf_read_marks(&marks, &count, set, err);
-    if (!status && index >= count)
-        status = coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
-                              "mark %" PRIu64 " requested, the set has %zu", index, count);
-    if (!status) {
-        found.first = marks[index].first;
-        found.count = marks[index].count;
-        found.field =
-            marks[index].field == COFFER__MLDF_MARK_ROW ? COFFER_INDEX_NONE : (size_t)marks[index].field;
-        found.kind = (coffer_mldf_mark_kind)marks[index].kind;
-        status = coffer__give_struct(out, &found, sizeof found, err);
-    }
-    coffer__free(marks);
-    return status;
+    coffer__mldf_mark mark = { 0 };
+    coffer_status status = check_marks(set, err);
+    if (!status && index >= set->guard.mark_count)
+        status =
+            coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
+                         "mark %" PRIu64 " requested, the set has %" PRIu64, index, set->guard.mark_count);
+    if (!status)
+        status = load_mark(&mark, set, index, err);
+    if (status)
+        return status;
+    found.first = mark.first;
+    found.count = mark.count;
+    found.field = mark.field == COFFER__MLDF_MARK_ROW ? COFFER_INDEX_NONE : (size_t)mark.field;
+    found.kind = (coffer_mldf_mark_kind)mark.kind;
+    return coffer__give_struct(out, &found, sizeof found, err);
 }

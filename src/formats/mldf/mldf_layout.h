@@ -148,6 +148,8 @@
 #define COFFER__MLDF_RECOVERY_ENTRIES_AT 44
 #define COFFER__MLDF_RECOVERY_BODY_AT 48
 #define COFFER__MLDF_RECOVERY_ROW_SIZE_AT 52
+#define COFFER__MLDF_RECOVERY_MAX \
+    ((uint64_t)1 << 20) /* bytes of rows, and of table entries; one row may be more */
 
 #define COFFER__MLDF_NONCE_SIZE 24
 #define COFFER__MLDF_TAG_SIZE 16

@@ -84,6 +84,10 @@ typedef struct coffer__mldf_mark {
 /* The marks of a set that has a guard; *out is the caller's, coffer__free. */
 coffer_status coffer__mldf_read_marks(coffer__mldf_mark **out, size_t *count, const coffer_mldf *set,
                                       coffer_error *err);
+/* Sorts marks by field, kind and sample, and joins those of a field and kind that overlap or adjoin. */
+void coffer__mldf_sort_marks(coffer__mldf_mark *marks, size_t *count);
+/* By field and kind. */
+int coffer__mldf_compare_marks(const coffer__mldf_mark *a, const coffer__mldf_mark *b);
 void coffer__mldf_compose_mark(uint8_t out[COFFER__MLDF_MARK_SIZE], const coffer__mldf_mark *mark);
 /* Compares header, rows and tables with their checksums, where the file has them. */
 coffer_status coffer__mldf_verify_tables(coffer_mldf *set, coffer_error *err);

@@ -8,6 +8,7 @@
 #include "base/work.h"
 #include "formats/mldf/mldf_repair.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <zstd.h>
 
@@ -31,11 +32,12 @@ static bool load_head(block_head *out, const coffer__mldf_rescue *work, const ui
                          coffer__load_u32(at + COFFER__MLDF_RECOVERY_ROWS_AT),
                          coffer__load_u32(at + COFFER__MLDF_RECOVERY_ENTRIES_AT),
                          coffer__load_u32(at + COFFER__MLDF_RECOVERY_BODY_AT) };
-    uint64_t raw =
-        (uint64_t)out->rows * set->schema.row_size + (uint64_t)out->entries * COFFER__MLDF_TABLE_ENTRY;
+    uint64_t rows = (uint64_t)out->rows * set->schema.row_size;
+    uint64_t entries = (uint64_t)out->entries * COFFER__MLDF_TABLE_ENTRY;
     return coffer__range_fits(place + COFFER__MLDF_RECOVERY_HEAD, out->body, set->file_size) &&
-           out->body <= set->limits.memory_bytes && raw <= set->limits.memory_bytes &&
-           out->rows <= work->samples && out->sample <= work->samples - out->rows;
+           (rows <= COFFER__MLDF_RECOVERY_MAX || out->rows == 1) && entries <= COFFER__MLDF_RECOVERY_MAX &&
+           out->body <= ZSTD_compressBound((size_t)(rows + entries)) && out->rows <= work->samples &&
+           out->sample <= work->samples - out->rows;
 }
 
 static coffer_status keep_entries(coffer__mldf_rescue *work, const uint8_t *bytes, uint32_t count,
@@ -74,6 +76,22 @@ static coffer_status keep_block(coffer__mldf_rescue *work, const block_head *hea
     return COFFER_OK;
 }
 
+/* A few bytes can be a block of 2 MiB. */
+static coffer_status count_unpacked(coffer__mldf_rescue *work, size_t raw_len, coffer_error *err)
+{
+    const coffer_limits *limits = &work->set.limits;
+    uint64_t most;
+    if (!coffer__mul_u64(&most, work->set.file_size, limits->unpack_ratio))
+        most = UINT64_MAX;
+    if (most < limits->memory_bytes)
+        most = limits->memory_bytes;
+    work->recovered.unpacked += raw_len;
+    if (work->recovered.unpacked <= most)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                        "recovery blocks give more than %" PRIu64 " bytes, the limit (unpack-ratio)", most);
+}
+
 /* *size gets the bytes that the block takes, or 0 when it is damaged or is not one. */
 static coffer_status take_block(uint64_t *size, coffer__mldf_rescue *work, const uint8_t *at, uint64_t place,
                                 coffer_error *err)
@@ -81,7 +99,9 @@ static coffer_status take_block(uint64_t *size, coffer__mldf_rescue *work, const
     block_head head;
     coffer_status status = COFFER_OK;
     *size = 0;
-    if (!load_head(&head, work, at, place))
+    /* Blocks do not overlap, so damaged ones cannot be longer than the file; heads that a malicious file
+     * made up would be read for hours. */
+    if (work->recovered.wasted > work->set.file_size || !load_head(&head, work, at, place))
         return COFFER_OK;
     size_t raw_len =
         (size_t)head.rows * work->set.schema.row_size + (size_t)head.entries * COFFER__MLDF_TABLE_ENTRY;
@@ -97,10 +117,14 @@ static coffer_status take_block(uint64_t *size, coffer__mldf_rescue *work, const
     uint32_t crc = coffer__crc32(0, at + COFFER__MLDF_RECOVERY_SUMMED_AT,
                                  COFFER__MLDF_RECOVERY_HEAD - COFFER__MLDF_RECOVERY_SUMMED_AT);
     if (coffer__crc32(crc, body, head.body) != coffer__load_u32(at + COFFER__MLDF_RECOVERY_CRC_AT) ||
-        ZSTD_decompress(raw, raw_len, body, head.body) != raw_len)
+        ZSTD_decompress(raw, raw_len, body, head.body) != raw_len) {
+        work->recovered.wasted += COFFER__MLDF_RECOVERY_HEAD + (uint64_t)head.body;
         goto out;
+    }
     *size = COFFER__MLDF_RECOVERY_HEAD + (uint64_t)head.body;
-    status = keep_block(work, &head, raw, err);
+    status = count_unpacked(work, raw_len, err);
+    if (!status)
+        status = keep_block(work, &head, raw, err);
 out:
     coffer__free(body);
     coffer__free(raw);

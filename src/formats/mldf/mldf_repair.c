@@ -306,6 +306,7 @@ static coffer_status rescue(coffer__mldf_rescue *work, const char *path, coffer_
         coffer__mldf_read_marks(&work->marks, &work->mark_count, &work->set, NULL) != COFFER_OK)
         coffer__report_add(work->report, COFFER_E_OUT_OF_BOUNDS, COFFER_ERROR, COFFER_OFFSET_NONE,
                            "the marks of an earlier repair are lost");
+    coffer__mldf_sort_marks(work->marks, &work->mark_count);
     if (!status)
         status = start(work, path, err);
     if (status)

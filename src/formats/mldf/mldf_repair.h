@@ -17,7 +17,9 @@ typedef struct coffer__mldf_recovered {
     size_t stretch_count, stretch_capacity;
     coffer__mldf_allocation *entries;
     size_t entry_count, entry_capacity;
-    uint64_t end; /* after the last sample */
+    uint64_t end;    /* after the last sample */
+    uint64_t wasted; /* bytes of bodies that were read and are not those of a block */
+    uint64_t unpacked;
 } coffer__mldf_recovered;
 
 typedef struct coffer__mldf_rescue {

@@ -1,6 +1,7 @@
 /* Sets that were cut off, damaged or changed by another program, and the marks that a repair leaves. */
 #include "base/bytes.h"
 #include "formats/mldf/mldf_layout.h"
+#include "formats/mldf/mldf_private.h"
 #include "support/dataset_write.h"
 
 #include <stdlib.h>
@@ -242,6 +243,30 @@ static void marks_follow_their_samples(void **state)
     expect_mark(file(), 0, 2);
 }
 
+/* Copying looks marks up for every sample, so a malicious file must not make that slow. */
+static void marks_of_one_field_are_joined_and_sorted(void **state)
+{
+    (void)state;
+    coffer__mldf_mark marks[] = { { 50, 5, 1, 1 },  { 7, UINT64_MAX, 2, 1 }, { 10, 5, 1, 1 },
+                                  { 12, 20, 1, 1 }, { 32, 1, 1, 1 },         { 10, 5, 1, 2 },
+                                  { 11, 1, 1, 1 },  { 100, 1, 0, 1 },        { 9, 3, 2, 1 } };
+    const coffer__mldf_mark expected[] = {
+        { 100, 1, 0, 1 }, { 10, 23, 1, 1 }, { 50, 5, 1, 1 }, { 10, 5, 1, 2 }, { 7, UINT64_MAX - 7, 2, 1 }
+    };
+    size_t count = sizeof marks / sizeof *marks, wanted = sizeof expected / sizeof *expected;
+    coffer__mldf_sort_marks(marks, &count);
+    assert_int_equal(count, wanted);
+    for (size_t i = 0; i < wanted; i++) {
+        assert_int_equal(marks[i].first, expected[i].first);
+        assert_int_equal(marks[i].count, expected[i].count);
+        assert_int_equal(marks[i].field, expected[i].field);
+        assert_int_equal(marks[i].kind, expected[i].kind);
+    }
+    count = 0;
+    coffer__mldf_sort_marks(NULL, &count);
+    assert_int_equal(count, 0);
+}
+
 static int empty_folder(void **state)
 {
     (void)state;
@@ -259,6 +284,7 @@ int main(void)
         cmocka_unit_test_setup(a_damaged_header_is_replaced_by_its_copy, empty_folder),
         cmocka_unit_test_setup(a_guard_that_another_program_left_behind_is_a_warning, empty_folder),
         cmocka_unit_test_setup(marks_follow_their_samples, empty_folder),
+        cmocka_unit_test(marks_of_one_field_are_joined_and_sorted),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

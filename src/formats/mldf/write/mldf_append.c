@@ -41,7 +41,10 @@ coffer_status coffer__mldf_base_open(coffer_mldf_writer *writer, coffer_error *e
     writer->out.position = base->set->file_size;
     memcpy(writer->id, base->set->guard.id, sizeof writer->id);
     writer->keeps_id = true;
-    return coffer__mldf_read_marks(&base->marks, &base->mark_count, base->set, err);
+    status = coffer__mldf_read_marks(&base->marks, &base->mark_count, base->set, err);
+    if (!status)
+        coffer__mldf_sort_marks(base->marks, &base->mark_count);
+    return status;
 }
 
 /* Fields of the file stay where they are, and their dictionaries too. */

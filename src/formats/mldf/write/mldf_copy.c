@@ -167,6 +167,7 @@ coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_wri
         coffer__mldf_copier_free(&copier);
         return status;
     }
+    coffer__mldf_sort_marks(copier.marks, &copier.mark_count);
     /* The key that opens the payloads is the one they are closed with. */
     if (set->has_key && !writer->has_key) {
         memcpy(writer->key, set->key, sizeof writer->key);

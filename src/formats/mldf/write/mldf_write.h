@@ -280,8 +280,8 @@ void coffer__mldf_guard_begin(coffer_mldf_writer *writer);
 /* Adds a mark of a repair; adjoining samples become one mark. */
 coffer_status coffer__mldf_add_mark(coffer_mldf_writer *writer, const coffer__mldf_mark *mark,
                                     coffer_error *err);
-/* Copies the marks of one sample of another set to the current sample. fields : of the set, in the order of
- * the writer's; NULL = all. */
+/* Copies the marks of one sample of another set, sorted, to the current sample. fields : of the set, in the
+ * order of the writer's; NULL = all. */
 coffer_status coffer__mldf_carry_marks(coffer_mldf_writer *writer, const coffer__mldf_mark *marks,
                                        size_t count, uint64_t sample, const size_t *fields,
                                        coffer_error *err);

@@ -156,15 +156,46 @@ coffer_status coffer__mldf_add_mark(coffer_mldf_writer *writer, const coffer__ml
     return COFFER_OK;
 }
 
+/* The end of the marks from `first` on that have its field and kind. */
+static size_t end_of_group(const coffer__mldf_mark *marks, size_t count, size_t first)
+{
+    size_t low = first + 1, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (coffer__mldf_compare_marks(&marks[first], &marks[middle]) == 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The mark between begin and end, of one field and kind, that covers the sample; NULL without one. */
+static const coffer__mldf_mark *find_mark(const coffer__mldf_mark *marks, size_t begin, size_t end,
+                                          uint64_t sample)
+{
+    size_t low = begin, high = end;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (marks[middle].first <= sample)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > begin && sample - marks[low - 1].first < marks[low - 1].count ? &marks[low - 1] : NULL;
+}
+
 coffer_status coffer__mldf_carry_marks(coffer_mldf_writer *writer, const coffer__mldf_mark *marks,
                                        size_t count, uint64_t sample, const size_t *fields, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < count && !status; i++) {
-        coffer__mldf_mark mark = marks[i];
+    for (size_t group = 0, end; group < count && !status; group = end) {
+        end = end_of_group(marks, count, group);
+        const coffer__mldf_mark *found = find_mark(marks, group, end, sample);
         size_t to = 0;
-        if (sample < mark.first || sample - mark.first >= mark.count)
+        if (!found)
             continue;
+        coffer__mldf_mark mark = { writer->sample, 1, found->field, found->kind };
         if (fields && mark.field != COFFER__MLDF_MARK_ROW) {
             while (to < writer->column_count && fields[to] != mark.field)
                 to++;
@@ -172,8 +203,6 @@ coffer_status coffer__mldf_carry_marks(coffer_mldf_writer *writer, const coffer_
                 continue;
             mark.field = (uint16_t)to;
         }
-        mark.first = writer->sample;
-        mark.count = 1;
         status = coffer__mldf_add_mark(writer, &mark, err);
     }
     return status;

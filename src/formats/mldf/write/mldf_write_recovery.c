@@ -11,7 +11,7 @@
 #define INTERVAL_PART 64
 #define INTERVAL_MIN ((uint64_t)4 << 10)
 #define INTERVAL_MAX ((uint64_t)16 << 10)
-#define ROWS_MAX ((uint64_t)1 << 20) /* bytes of rows, and of table entries, of one block */
+#define ROWS_MAX COFFER__MLDF_RECOVERY_MAX
 
 bool coffer__mldf_recovery_due(const coffer_mldf_writer *writer, uint64_t position)
 {

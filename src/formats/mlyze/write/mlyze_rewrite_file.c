@@ -1,12 +1,15 @@
 /* compress: rewrites the trace at a path, in place or to another path. */
 #include "formats/mlyze/mlyze_private.h"
 
+#include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
 #include "io/file.h"
 #include "io/os.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The index of the compressed trace does not match the plain one that replaced it. */
 static void drop_index(const char *path)
@@ -21,14 +24,14 @@ static void drop_index(const char *path)
     coffer__free(name);
 }
 
+/* 0 for a pipe or a device. */
 static coffer_status file_size(uint64_t *out, const char *path, coffer_error *err)
 {
-    coffer_source *src = NULL;
-    coffer_status status = coffer_source_open(&src, path, NULL, err);
-    if (!status)
-        *out = coffer_source_size(src);
-    coffer_source_close(src);
-    return status;
+    struct stat st;
+    if (coffer__os_stat(path, &st) != 0)
+        return coffer__fail_errno(err, "cannot examine", errno);
+    *out = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    return COFFER_OK;
 }
 
 static coffer_status describe(coffer_node *out, const coffer_mlyze *trace, const char *written,
