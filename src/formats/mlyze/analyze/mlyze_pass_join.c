@@ -46,6 +46,9 @@ coffer_status coffer__mlyze_join(coffer__mlyze_pass *pass, coffer__mlyze_batch *
                 return status;
         }
         piece->allocs_before = pass->course.alloc_count;
+        if (pass->readers.items &&
+            (piece->lost > 0 || piece->replaces || piece->alloc_number != pass->course.alloc_count))
+            atomic_store(&pass->readers.needs_addresses, true);
         pass->course.alloc_count += piece->allocs;
         join_threads(pass, batch, i);
     }
