@@ -3,11 +3,10 @@
 
 #include "base/buffer.h"
 #include "base/fail.h"
-#include "base/glob.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
-#include "convert/outside_profiles.h"
+#include "base/text.h"
 #include "outside/arrays/hdf5.h"
 #include "outside/arrays/mtx.h"
 

@@ -1,9 +1,9 @@
 #include "convert/scans/mscan_export.h"
 
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/memory.h"
 #include "base/real.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Copies a block of an archive into LZ4 blocks, a plain trace or another archive. */
+#include "base/cursor.h"
 #include "base/fail.h"
-#include "base/varint.h"
 #include "formats/mlyze/write/mlyze_write_copy.h"
 
 #include <inttypes.h>

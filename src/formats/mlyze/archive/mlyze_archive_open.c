@@ -1,11 +1,11 @@
 /* Opens an archive block: checksum, directory, decompressed streams and imports. */
 #include "formats/mlyze/archive/mlyze_archive.h"
 
+#include "base/cursor.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/varint.h"
 #include "formats/mlyze/read/mlyze_decode.h"
-#include "io/source_fetch.h"
+#include "io/source_private.h"
 
 #include <zstd.h>
 

@@ -2,8 +2,8 @@
 #include "formats/mlyze/archive/mlyze_archive.h"
 
 #include "base/checked.h"
+#include "base/cursor.h"
 #include "base/fail.h"
-#include "base/varint.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
 /* Why a block cannot be decoded. */

@@ -1,8 +1,8 @@
 /* The directory and the compressed streams of an archive block, and the bodies of extension events. */
 #include "formats/mlyze/archive/mlyze_archive.h"
 
+#include "base/cursor.h"
 #include "base/fail.h"
-#include "base/varint.h"
 
 #include <zstd.h>
 

@@ -1,10 +1,10 @@
 /* Collects events into archive blocks: pairs frees with allocations, then codes each column. */
 #include "formats/mlyze/archive/mlyze_archive.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/varint.h"
 
 #include <stdlib.h>
 #include <zstd.h>

@@ -2,10 +2,10 @@
 #include "formats/mlyze/read/mlyze_tables.h"
 
 #include "base/bytes.h"
+#include "base/cursor.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "base/varint.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #include "formats/mlyze/write/mlyze_tables_pack.h"
 
 #include "base/bytes.h"
+#include "base/cursor.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/varint.h"
 #include "formats/mlyze/read/mlyze_tables.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "formats/mlyze/write/mlyze_tables_pack.h"
 #include "formats/mlyze/write/mlyze_write.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/crc32.h"
 #include "base/fail.h"
