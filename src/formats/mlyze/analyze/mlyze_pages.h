@@ -39,6 +39,14 @@ static inline coffer__mlyze_page *coffer__mlyze_page_at(const coffer__mlyze_page
     return at < pages->count ? pages->items[at] : NULL;
 }
 
+__attribute__((always_inline)) static inline void coffer__mlyze_prefetch_number(
+    const coffer__mlyze_pages *pages, uint64_t number)
+{
+    const coffer__mlyze_page *page = coffer__mlyze_page_at(pages, number);
+    if (page)
+        __builtin_prefetch(&page->slots[number % COFFER__MLYZE_PAGE_SLOTS], 1);
+}
+
 coffer_status coffer__mlyze_pages_new(coffer__mlyze_pages **out, coffer__mlyze_live *live, size_t shards,
                                       coffer_error *err);
 void coffer__mlyze_pages_free(coffer__mlyze_pages *pages);

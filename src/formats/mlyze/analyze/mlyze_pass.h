@@ -22,7 +22,7 @@
 
 #define COFFER__MLYZE_MAX_SHARDS 16
 #define COFFER__MLYZE_NO_EVENT UINT32_MAX
-#define COFFER__MLYZE_SEGMENT 32768 /* events of a piece of an archive block */
+#define COFFER__MLYZE_SEGMENT 4096 /* events of a piece of an archive block */
 
 /* Values of the column `type` after pairing; other events keep their type. */
 enum {

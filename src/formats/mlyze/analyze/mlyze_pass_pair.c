@@ -193,7 +193,7 @@ static inline bool pair_quickly(const coffer__mlyze_shard_work *work, size_t eve
 }
 
 /* The same by the number of the allocation, without a search. */
-static inline bool pair_numbered(const coffer__mlyze_shard_work *work, size_t event, coffer__mlyze_page *page)
+__attribute__((always_inline)) static inline bool pair_numbered(const coffer__mlyze_shard_work *work, size_t event, coffer__mlyze_page *page)
 {
     const coffer_mlyze_events *events = &work->events;
     uint64_t number = events->address[event];
@@ -222,17 +222,21 @@ static inline bool pair_numbered(const coffer__mlyze_shard_work *work, size_t ev
 static coffer_status pair_by_number(const coffer__mlyze_shard_work *work, const uint16_t *list, size_t count,
                                     coffer_error *err)
 {
-    coffer__mlyze_pages *pages = work->shard->pages;
+    /* A copy, so that the compiler sees that stores into columns and rows do not change it. */
+    const coffer__mlyze_shard_work own = *work;
+    coffer__mlyze_pages *pages = own.shard->pages;
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < count && !status; i++) {
         size_t event = list[i];
-        uint64_t number = work->events.address[event];
+        if (i + GROUP < count)
+            coffer__mlyze_prefetch_number(pages, own.events.address[list[i + GROUP]]);
+        uint64_t number = own.events.address[event];
         coffer__mlyze_page *page = coffer__mlyze_page_at(pages, number);
-        if (!page && number != 0 && work->events.type[event] == COFFER_MLYZE_ALLOC) {
+        if (!page && number != 0 && own.events.type[event] == COFFER_MLYZE_ALLOC) {
             status = coffer__mlyze_pages_open(pages, number, err);
             page = status ? NULL : coffer__mlyze_page_at(pages, number);
         }
-        if (!page || !pair_numbered(work, event, page)) {
+        if (!page || !pair_numbered(&own, event, page)) {
             status = status ? status : pair_slowly(work, event, err);
             continue;
         }

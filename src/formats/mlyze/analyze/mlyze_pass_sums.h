@@ -178,7 +178,7 @@ static inline void sum_nowhere(const coffer__mlyze_shard_work *work, size_t even
 }
 
 /* Adds one allocation or free to the sums. is_alloc : all ones or 0. */
-static inline void sum_block(const coffer__mlyze_shard_work *work, const coffer__mlyze_held *block,
+__attribute__((always_inline)) static inline void sum_block(const coffer__mlyze_shard_work *work, const coffer__mlyze_held *block,
                              uint64_t lifetime, uint64_t is_alloc, uint64_t is_brief)
 {
     coffer__mlyze_shard *shard = work->shard;

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/work.h"
 #include "formats/mlyze/read/mlyze_tables.h"
+#include "formats/mlyze/write/mlyze_tables_pack.h"
 
 typedef struct rewriting {
     const coffer_mlyze *trace;
@@ -52,6 +53,29 @@ static uint32_t flags_of(const rewriting *work, bool extensions)
     return flags && is_bare(trace) ? flags | COFFER__MLYZE_FLAG_WAS_BARE : flags;
 }
 
+/* Whether the compact tables of the source are those of the copy. */
+static bool keeps_tables(const rewriting *work)
+{
+    const coffer__mlyze_metadata *metadata = &work->trace->metadata;
+    uint64_t least = metadata->text_len + metadata->stacks.frame_count * COFFER__MLYZE_FRAME_TEXT_MIN;
+    return coffer__mlyze_has_tables(&work->trace->header) && !work->opts->plain &&
+           *members_to_add(work->trace) == '\0' &&
+           (work->opts->archive || least >= COFFER__MLYZE_TABLES_LEAST);
+}
+
+static coffer_status copy_tables(rewriting *work, coffer_error *err)
+{
+    const coffer_mlyze *trace = work->trace;
+    char *stored = NULL;
+    coffer_status status =
+        coffer__mlyze_read_metadata(&stored, trace->source, &trace->header, &trace->limits, err);
+    coffer__buffer_init(&work->text.tables, SIZE_MAX);
+    if (!status && !coffer__buffer_append(&work->text.tables, stored, trace->header.metadata_len))
+        status = coffer__fail_no_memory(err, trace->header.metadata_len);
+    coffer__free(stored);
+    return status;
+}
+
 static coffer_status prepare_text(rewriting *work, coffer_error *err)
 {
     const coffer_mlyze *trace = work->trace;
@@ -62,6 +86,8 @@ static coffer_status prepare_text(rewriting *work, coffer_error *err)
     else if (work->opts->plain && !is_bare(trace))
         sum = COFFER__MLYZE_SUM_ADD;
     size_t len = trace->header.metadata_len;
+    if (sum == COFFER__MLYZE_SUM_KEEP && keeps_tables(work))
+        return copy_tables(work, err);
     coffer_status status =
         coffer__mlyze_has_tables(&trace->header)
             ? coffer__mlyze_tables_text(&text, &len, &trace->metadata, err)
