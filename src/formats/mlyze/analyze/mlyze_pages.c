@@ -8,6 +8,8 @@
 /* Number of pages before the newest one that stay open: most blocks die while they are young. */
 #define YOUNG 8
 #define FIRST_CAPACITY 64
+#define CACHE_LINE 64
+#define PAGE_SIZE (COFFER__MLYZE_PAGE_SLOTS * sizeof(coffer__mlyze_slot) + CACHE_LINE)
 
 coffer_status coffer__mlyze_pages_new(coffer__mlyze_pages **out, coffer__mlyze_live *live, size_t shards,
                                       coffer_error *err)
@@ -21,17 +23,39 @@ coffer_status coffer__mlyze_pages_new(coffer__mlyze_pages **out, coffer__mlyze_l
     return COFFER_OK;
 }
 
+static void free_page(coffer__mlyze_page *page)
+{
+    if (page)
+        coffer__free(page->memory);
+    coffer__free(page);
+}
+
+/* NULL without memory. */
+static coffer__mlyze_page *new_page(void)
+{
+    coffer__mlyze_page *page = coffer__calloc(1, sizeof *page);
+    if (page)
+        page->memory = coffer__calloc(1, PAGE_SIZE);
+    if (!page || !page->memory) {
+        free_page(page);
+        return NULL;
+    }
+    uintptr_t aligned = ((uintptr_t)page->memory + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    page->slots = (coffer__mlyze_slot *)aligned;
+    return page;
+}
+
 void coffer__mlyze_pages_free(coffer__mlyze_pages *pages)
 {
     if (!pages)
         return;
     if (pages->live->budget)
-        atomic_fetch_sub(&pages->live->budget->used, pages->made * sizeof(coffer__mlyze_page));
+        atomic_fetch_sub(&pages->live->budget->used, pages->made * PAGE_SIZE);
     for (size_t i = 0; i < pages->count; i++)
-        coffer__free(pages->items[i]);
+        free_page(pages->items[i]);
     while (pages->unused) {
         coffer__mlyze_page *next = pages->unused->next_unused;
-        coffer__free(pages->unused);
+        free_page(pages->unused);
         pages->unused = next;
     }
     coffer__free(pages->items);
@@ -91,7 +115,7 @@ static coffer_status close_old(coffer__mlyze_pages *pages, size_t newest, coffer
 static coffer_status count_memory(const coffer__mlyze_pages *pages, coffer_error *err)
 {
     coffer__mlyze_budget *budget = pages->live->budget;
-    const size_t size = sizeof(coffer__mlyze_page);
+    const size_t size = PAGE_SIZE;
     if (!budget || atomic_fetch_add(&budget->used, size) + size <= budget->max)
         return COFFER_OK;
     atomic_fetch_sub(&budget->used, size);
@@ -112,10 +136,10 @@ coffer_status coffer__mlyze_pages_open(coffer__mlyze_pages *pages, uint64_t numb
         pages->unused = page->next_unused;
     } else if (!status) {
         status = count_memory(pages, err);
-        page = status ? NULL : coffer__calloc(1, sizeof *page);
+        page = status ? NULL : new_page();
         pages->made += !status;
         if (!status && !page)
-            status = coffer__fail_no_memory(err, sizeof *page);
+            status = coffer__fail_no_memory(err, PAGE_SIZE);
     }
     if (status)
         return status;

@@ -13,7 +13,8 @@ typedef struct coffer__mlyze_page {
     uint32_t live;
     bool is_old; /* no allocation is added any more */
     struct coffer__mlyze_page *next_unused;
-    coffer__mlyze_slot slots[COFFER__MLYZE_PAGE_SLOTS]; /* the column `address` is the number */
+    coffer__mlyze_slot *slots; /* two in a cache line; their `address` is the number */
+    void *memory;
 } coffer__mlyze_page;
 
 typedef struct coffer__mlyze_pages {

@@ -193,7 +193,8 @@ static inline bool pair_quickly(const coffer__mlyze_shard_work *work, size_t eve
 }
 
 /* The same by the number of the allocation, without a search. */
-__attribute__((always_inline)) static inline bool pair_numbered(const coffer__mlyze_shard_work *work, size_t event, coffer__mlyze_page *page)
+__attribute__((always_inline)) static inline bool pair_numbered(const coffer__mlyze_shard_work *work,
+                                                                size_t event, coffer__mlyze_page *page)
 {
     const coffer_mlyze_events *events = &work->events;
     uint64_t number = events->address[event];

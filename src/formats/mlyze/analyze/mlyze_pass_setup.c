@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#define PIECES_ALONE 1        /* the columns stay in the cache of the thread */
-#define PIECES_PER_THREAD 4   /* threads wait for each other less often */
+#define PIECES_ALONE 1         /* the columns stay in the cache of the thread */
+#define PIECES_PER_THREAD 4    /* threads wait for each other less often */
 #define SEGMENTS_PER_THREAD 64 /* a whole block of an archive, so that threads decode different blocks */
 #define MAX_PIECES 1024
 #define LEAST_TABLE ((size_t)256 << 10) /* of each shard, whatever the limit */
