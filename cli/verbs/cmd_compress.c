@@ -89,6 +89,9 @@ const cli_verb cli_verb_compress = {
         "The events and what the file says about them stay byte for byte; only how they are stored "
         "changes. A plain trace that is compressed and made plain again is the file it was. The new file "
         "takes the place of the old one when it is complete, unless -o says where else it goes.\n"
+        "An archive has the same events in the smallest form: a few percent of a plain trace. Every verb "
+        "reads it, and compress turns it back. Numbers that another program wrote with more bytes than "
+        "needed are written with as many as needed.\n"
         "Beside a compressed trace, FILE.idx is written: an index for timelines and moments, made of the "
         "trace. "
         "It may be deleted at any time.",

@@ -221,6 +221,25 @@ static void damaged_tables_lose_names_and_no_events(void **state)
     coffer_mlyze_close(trace);
 }
 
+static uint64_t first_block(const char *path)
+{
+    coffer_mlyze *trace = open_path(path);
+    uint64_t offset = trace_block(trace, 0).offset;
+    coffer_mlyze_close(trace);
+    return offset;
+}
+
+/* Corrects the checksum of a block that a test has changed. */
+static void sum_block_again(uint8_t *bytes)
+{
+    coffer__mlyze_block block = { .raw_size = coffer__load_u32(bytes),
+                                  .stored_size = coffer__load_u32(bytes + COFFER__MLYZE_BLOCK_STORED_AT),
+                                  .event_count = coffer__load_u32(bytes + COFFER__MLYZE_BLOCK_COUNT_AT),
+                                  .time = coffer__load_u64(bytes + COFFER__MLYZE_BLOCK_TIME_AT) };
+    coffer__store_u32(bytes + COFFER__MLYZE_BLOCK_CRC_AT,
+                      coffer__mlyze_block_sum(&block, bytes + COFFER__MLYZE_BLOCK_HEADER, true));
+}
+
 /* A free of an address that is not live, changed into that of a live block: reading is not affected, but an
  * analysis would not pair them. */
 static void a_free_that_does_not_name_its_block_is_found(void **state)
@@ -232,23 +251,41 @@ static void a_free_that_does_not_name_its_block_is_found(void **state)
     assert_int_equal(coffer_mlyze_writer_put_alloc(writer, 1, 0x101, 5, 0, 0, NULL), COFFER_OK);
     assert_int_equal(coffer_mlyze_writer_put_free(writer, 1, 0x123, NULL), COFFER_OK);
     assert_int_equal(coffer_mlyze_writer_commit(writer, NULL), COFFER_OK);
-    coffer_mlyze *trace = open_path(path);
-    coffer__mlyze_block block = coffer__mlyze_block_at(trace, 0);
-    coffer_mlyze_block found = trace_block(trace, 0);
-    coffer_mlyze_close(trace);
     uint8_t *bytes = temp_read(path, &len);
-    for (at = (size_t)found.offset; at + 1 < len && !(bytes[at] == 0xa3 && bytes[at + 1] == 0x02);)
+    uint64_t offset = first_block(path);
+    for (at = (size_t)offset; at + 1 < len && !(bytes[at] == 0xa3 && bytes[at + 1] == 0x02);)
         at++;
     assert_true(at + 1 < len);
     bytes[at] = 0x81; /* 0x101 */
-    uint8_t *stored = bytes + found.offset + COFFER__MLYZE_BLOCK_HEADER;
-    block.stored_size = found.stored_size;
-    block.raw_size = found.raw_size;
-    coffer__store_u32(bytes + found.offset + COFFER__MLYZE_BLOCK_CRC_AT,
-                      coffer__mlyze_block_sum(&block, stored, true));
+    sum_block_again(bytes + offset);
     temp_write(path, bytes, len);
     free(bytes);
     assert_int_equal(trace_whole_events(path), -2);
+}
+
+static void wrong_numbers_of_allocations_are_found_and_cost_no_memory(void **state)
+{
+    const char *path = temp_path(temp_folder, "small.mlyze");
+    coffer_mlyze_writer *writer = create(path, true);
+    coffer_mlyze_stats *stats = NULL;
+    size_t len;
+    (void)state;
+    assert_int_equal(coffer_mlyze_writer_put_alloc(writer, 1, 0x100, 5, 0, 0, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_put_free(writer, 1, 0x100, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_writer_commit(writer, NULL), COFFER_OK);
+    uint8_t *bytes = temp_read(path, &len);
+    uint8_t *block = bytes + first_block(path);
+    coffer__store_u64(block + COFFER__MLYZE_BLOCK_HEADER + COFFER__MLYZE_ARCHIVE_FIRST_AT, UINT64_C(1) << 60);
+    sum_block_again(block);
+    temp_write(path, bytes, len);
+    free(bytes);
+    assert_int_equal(trace_whole_events(path), -2);
+    coffer_mlyze *trace = open_path(path);
+    assert_int_equal(coffer_mlyze_stats_new(&stats, trace, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mlyze_stats_totals(stats)->events, 2);
+    assert_int_equal(coffer_mlyze_stats_totals(stats)->live_allocs_at_end, 0);
+    coffer_mlyze_stats_free(stats);
+    coffer_mlyze_close(trace);
 }
 
 /* ---- Tables ---- */
@@ -295,6 +332,7 @@ int main(void)
         cmocka_unit_test(a_damaged_block_of_an_archive_loses_its_events_and_no_others),
         cmocka_unit_test(damaged_tables_lose_names_and_no_events),
         cmocka_unit_test(a_free_that_does_not_name_its_block_is_found),
+        cmocka_unit_test(wrong_numbers_of_allocations_are_found_and_cost_no_memory),
         cmocka_unit_test(compact_tables_give_the_text_of_a_plain_trace),
     };
     return cmocka_run_group_tests_name("mlyze_archive", tests, temp_setup, temp_teardown);

@@ -261,7 +261,7 @@ coffer_status coffer__mlyze_run(coffer__mlyze_pass *pass, coffer_error *err)
 {
     bool by_number = pass->readers.items && !pass->opts.reuse;
     coffer_status status = run_in_memory(pass, by_number, err);
-    if (!status && by_number && atomic_load(&pass->readers.needs_addresses))
+    if (status == COFFER_E_INCONSISTENT && by_number && atomic_load(&pass->readers.needs_addresses))
         status = run_in_memory(pass, false, err);
     if (status == COFFER_E_LIMIT && atomic_load(&pass->budget.exceeded))
         return coffer__mlyze_run_spilled(pass, err);
