@@ -248,9 +248,11 @@ static void a_free_that_does_not_name_its_block_is_found(void **state)
     coffer_mlyze_writer *writer = create(path, true);
     size_t len, at;
     (void)state;
+    add_stacks(writer, 1);
     assert_int_equal(coffer_mlyze_writer_put_alloc(writer, 1, 0x101, 5, 0, 0, NULL), COFFER_OK);
     assert_int_equal(coffer_mlyze_writer_put_free(writer, 1, 0x123, NULL), COFFER_OK);
     assert_int_equal(coffer_mlyze_writer_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(trace_whole_events(path), 2);
     uint8_t *bytes = temp_read(path, &len);
     uint64_t offset = first_block(path);
     for (at = (size_t)offset; at + 1 < len && !(bytes[at] == 0xa3 && bytes[at + 1] == 0x02);)
@@ -270,9 +272,11 @@ static void wrong_numbers_of_allocations_are_found_and_cost_no_memory(void **sta
     coffer_mlyze_stats *stats = NULL;
     size_t len;
     (void)state;
+    add_stacks(writer, 1);
     assert_int_equal(coffer_mlyze_writer_put_alloc(writer, 1, 0x100, 5, 0, 0, NULL), COFFER_OK);
     assert_int_equal(coffer_mlyze_writer_put_free(writer, 1, 0x100, NULL), COFFER_OK);
     assert_int_equal(coffer_mlyze_writer_commit(writer, NULL), COFFER_OK);
+    assert_int_equal(trace_whole_events(path), 2);
     uint8_t *bytes = temp_read(path, &len);
     uint8_t *block = bytes + first_block(path);
     coffer__store_u64(block + COFFER__MLYZE_BLOCK_HEADER + COFFER__MLYZE_ARCHIVE_FIRST_AT, UINT64_C(1) << 60);
