@@ -21,6 +21,7 @@ typedef struct options {
 } options;
 
 static char packed_path[4096], packed_index[4096], plain_path[4096], plain_index[4096];
+static char archive_path[4096], archive_index[4096];
 
 static void remove_data(void)
 {
@@ -28,6 +29,8 @@ static void remove_data(void)
     unlink(packed_index);
     unlink(plain_path);
     unlink(plain_index);
+    unlink(archive_path);
+    unlink(archive_index);
 }
 
 /* ---- The limit of the machine ---- */
@@ -143,6 +146,27 @@ static void add_size(bench_table *table, const options *opts, const char *path, 
     bench_add(table, name, each, each, "bytes/event");
 }
 
+/* ---- Archives ---- */
+
+static void write_archive(void *context)
+{
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    opened trace = open_trace(packed_path, NULL);
+    (void)context;
+    opts.archive = opts.overwrite = opts.no_index = true;
+    bench_must(coffer_mlyze_rewrite(trace.trace, archive_path, &opts, &err), &err, archive_path);
+    close_trace(&trace);
+}
+
+static void bench_archive(bench_table *table, const options *opts)
+{
+    double millions = (double)opts->events / 1e6;
+    bench_row *row = bench_add_rate(table, "archive: encode, 1 thread", millions,
+                                    bench_measure(write_archive, NULL, opts->runs), "M events/s");
+    row->goal = 5;
+}
+
 /* ---- Timeline ---- */
 
 static void draw_timeline(void *context)
@@ -199,6 +223,8 @@ int main(int argc, char **argv)
     snprintf(packed_index, sizeof packed_index, "%s/bench.mlyze.idx", opts.folder);
     snprintf(plain_path, sizeof plain_path, "%s/bench-plain.mlyze", opts.folder);
     snprintf(plain_index, sizeof plain_index, "%s/bench-plain.mlyze.idx", opts.folder);
+    snprintf(archive_path, sizeof archive_path, "%s/bench-archive.mlyze", opts.folder);
+    snprintf(archive_index, sizeof archive_index, "%s/bench-archive.mlyze.idx", opts.folder);
     atexit(remove_data);
     data_write_trace(packed_path, opts.events, opts.live, false);
     data_write_trace(plain_path, opts.events, opts.live, true);
@@ -206,6 +232,9 @@ int main(int argc, char **argv)
     double copy_rate = bench_copy(&table, opts.runs);
     bench_pairing(&table, &opts, packed_path, "LZ4 blocks", copy_rate);
     bench_pairing(&table, &opts, plain_path, "plain", copy_rate);
+    bench_archive(&table, &opts);
+    bench_pairing(&table, &opts, archive_path, "archive", copy_rate);
+    add_size(&table, &opts, archive_path, "archive");
     add_size(&table, &opts, packed_path, "LZ4 blocks");
     add_size(&table, &opts, plain_path, "plain");
     bench_timeline(&table, &opts);

@@ -57,6 +57,18 @@ def row(name, value):
     print(f"  {name:<58} {value}", flush=True)
 
 
+def archive(name, trace, events):
+    """Size and speed of the archive of a trace in LZ4 blocks; the times are those of whole commands on one core."""
+    out = trace.with_name(trace.stem + "-archive.mlyze")
+    one = ["taskset", "-c", "0"] if shutil.which("taskset") else []
+    seconds = timed([*one, coffer, "compress", "--archive", "--force", trace, "-o", out])
+    row(f"{name}: .mlyze, archive", f"{out.stat().st_size / events:.3f} bytes per event")
+    row(f"{name}: coffer compress --archive", f"{events / seconds / 1e6:.1f} M events/s")
+    for label, path in (("LZ4", trace), ("archive", out)):
+        seconds = timed([*one, coffer, "stats", "--json", "--threads", "1", path])
+        row(f"{name}: coffer stats --threads 1, {label}", f"{events / seconds / 1e6:.1f} M events/s")
+
+
 def ours(name, command, environment):
     raw = data / f"{name}.raw"
     raw.unlink(missing_ok=True)
@@ -68,6 +80,7 @@ def ours(name, command, environment):
         out = data / f"{name}-{level}.mlyze"
         subprocess.run([build / "bench/mlyze_from_raw", raw, out, level], check=True)
         row(f"{name}: .mlyze, {label}", f"{out.stat().st_size / events:.2f} bytes per event")
+    archive(name, data / f"{name}-0.mlyze", events)
     seconds = timed([coffer, "stats", "--json", data / f"{name}-0.mlyze"])
     row(f"{name}: coffer stats", f"{events / seconds / 1e6:.1f} M events/s ({seconds:.2f} s, the whole command)")
     raw.unlink()
@@ -95,6 +108,7 @@ def heaptrack(name, command, environment):
     done = subprocess.run([coffer, "convert", "--force", found[0], imported], capture_output=True, text=True)
     if done.returncode == 0:
         row(f"{name}: the same events as .mlyze", f"{imported.stat().st_size / events:.2f} bytes per event")
+        archive(f"{name}, all stacks", imported, events)
         seconds = timed([coffer, "stats", "--json", imported])
         row(f"{name}: coffer stats of them", f"{events / seconds / 1e6:.1f} M events/s")
 

@@ -61,15 +61,18 @@ static bool goes_back(const coffer_mlyze *trace)
     return back;
 }
 
-/* Rewrites, opens the copy, compares, and rewrites that in turn when `next` is given. */
-static void rewrite(const coffer_mlyze *trace, const char *path, bool as_plain, const char *next)
+typedef enum form { BLOCKS, PLAIN, ARCHIVE } form;
+
+/* Rewrites, opens the copy, compares, and rewrites that in turn, in another form, when `next` is given. */
+static void rewrite(const coffer_mlyze *trace, const char *path, form as, const char *next)
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     opts.overwrite = true;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_source *source = NULL;
     coffer_mlyze *copy = NULL;
-    opts.plain = as_plain;
+    opts.plain = as == PLAIN;
+    opts.archive = as == ARCHIVE;
     opts.no_index = true;
     coffer_status status = coffer_mlyze_rewrite(trace, path, &opts, &err);
     MUST(status == COFFER_OK || err.text[0]);
@@ -78,9 +81,9 @@ static void rewrite(const coffer_mlyze *trace, const char *path, bool as_plain, 
     MUST(coffer_source_open(&source, path, NULL, NULL) == COFFER_OK);
     MUST(coffer_mlyze_open(&copy, source, NULL, NULL) == COFFER_OK);
     MUST(coffer_mlyze_damage(copy, NULL) == COFFER_OK);
-    compare(trace, copy, !as_plain || !goes_back(trace));
+    compare(trace, copy, as == BLOCKS || !goes_back(trace));
     if (next)
-        rewrite(copy, next, !as_plain, NULL);
+        rewrite(copy, next, as == BLOCKS ? PLAIN : BLOCKS, NULL);
     coffer_mlyze_close(copy);
     coffer_source_close(source);
 }
@@ -117,8 +120,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     name_files();
     opts.limits = &input.limits;
     if (coffer_mlyze_open(&trace, input.source, &opts, NULL) == COFFER_OK) {
-        rewrite(trace, packed, false, plain);
-        rewrite(trace, plain, true, packed);
+        rewrite(trace, packed, BLOCKS, plain);
+        rewrite(trace, plain, PLAIN, packed);
+        rewrite(trace, packed, ARCHIVE, plain);
     }
     coffer_mlyze_close(trace);
     repair(&input);

@@ -7,15 +7,18 @@
 #include "formats/mlyze/mlyze_layout.h"
 #include "input.h"
 
-static void fuzz_repair_blocks(uint8_t *bytes, size_t at, size_t size)
+/* full : the checksums cover the headers of blocks too. */
+static void fuzz_repair_blocks(uint8_t *bytes, size_t at, size_t size, bool full)
 {
     while (size - at > COFFER__MLYZE_BLOCK_HEADER) {
         uint8_t *block = bytes + at;
         uint32_t stored = coffer__load_u32(block + COFFER__MLYZE_BLOCK_STORED_AT);
         if (stored > size - at - COFFER__MLYZE_BLOCK_HEADER)
             return;
+        uint32_t sum = full ? coffer__crc32(0, block, COFFER__MLYZE_BLOCK_CRC_AT) : 0;
+        size_t from = full ? COFFER__MLYZE_BLOCK_TIME_AT : COFFER__MLYZE_BLOCK_HEADER;
         coffer__store_u32(block + COFFER__MLYZE_BLOCK_CRC_AT,
-                          coffer__crc32(0, block + COFFER__MLYZE_BLOCK_HEADER, stored));
+                          coffer__crc32(sum, block + from, COFFER__MLYZE_BLOCK_HEADER - from + stored));
         at += COFFER__MLYZE_BLOCK_HEADER + stored;
     }
 }
@@ -36,10 +39,14 @@ static void fuzz_repair_trace(uint8_t *bytes, size_t size)
         return;
     coffer__store_u32(bytes + COFFER__MLYZE_METADATA_CRC_AT,
                       coffer__crc32(0, bytes + COFFER__MLYZE_HEADER_SIZE, len));
-    coffer__store_u32(bytes + COFFER__MLYZE_HEADER_CRC_AT,
-                      coffer__crc32(0, bytes, COFFER__MLYZE_HEADER_CRC_AT));
+    bool full = flags & COFFER__MLYZE_FLAG_FULL_SUMS;
+    uint32_t sum = coffer__crc32(0, bytes, COFFER__MLYZE_HEADER_CRC_AT);
+    if (full)
+        sum = coffer__crc32(sum, bytes + COFFER__MLYZE_EVENT_COUNT_AT,
+                            COFFER__MLYZE_HEADER_SIZE - COFFER__MLYZE_EVENT_COUNT_AT);
+    coffer__store_u32(bytes + COFFER__MLYZE_HEADER_CRC_AT, sum);
     if (flags & COFFER__MLYZE_FLAG_BLOCKS)
-        fuzz_repair_blocks(bytes, COFFER__MLYZE_HEADER_SIZE + len, size);
+        fuzz_repair_blocks(bytes, COFFER__MLYZE_HEADER_SIZE + len, size, full);
 }
 
 static inline coffer_mlyze_block fuzz_block(const coffer_mlyze *trace, size_t index)

@@ -235,11 +235,12 @@ typedef struct coffer_compress_opts {
     const coffer_limits *limits;
     const coffer_progress *progress;
     bool drop_extensions; /* traces: leave out extension events, which a plain one cannot have */
+    bool archive;         /* traces: the smallest form, slower to write */
 } coffer_compress_opts;
 
-#define COFFER_COMPRESS_OPTS_INIT                                        \
-    {                                                                    \
-        sizeof(coffer_compress_opts), false, 0, false, NULL, NULL, false \
+#define COFFER_COMPRESS_OPTS_INIT                                               \
+    {                                                                           \
+        sizeof(coffer_compress_opts), false, 0, false, NULL, NULL, false, false \
     }
 
 COFFER_API void coffer_compress_opts_init(coffer_compress_opts *opts, uint32_t struct_size);

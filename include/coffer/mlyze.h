@@ -121,6 +121,8 @@ COFFER_API uint32_t coffer_mlyze_version(const coffer_mlyze *trace);
 COFFER_API uint32_t coffer_mlyze_flags(const coffer_mlyze *trace);
 COFFER_API uint64_t coffer_mlyze_start_time(const coffer_mlyze *trace); /* µs since the epoch */
 COFFER_API bool coffer_mlyze_compressed(const coffer_mlyze *trace);
+/* How the events are stored: "plain", "lz4" or "archive". */
+COFFER_API const char *coffer_mlyze_form(const coffer_mlyze *trace);
 /* The name of a known set of quirks of the program that wrote the file, or NULL. "memlyze": empty tables,
  * address 0 and repeated deltas. */
 COFFER_API const char *coffer_mlyze_profile_name(const coffer_mlyze *trace);
@@ -201,7 +203,7 @@ typedef struct coffer_mlyze_events {
 COFFER_API void coffer_mlyze_events_free(coffer_mlyze_events *events);
 
 /* Every trace is a sequence of blocks of at most 65536 bytes of events: the blocks of the file, or, in a
- * plain file, pieces that the first call finds in one pass. */
+ * plain file, pieces that the first call finds in one pass. A block of an archive has up to 2^20 events. */
 typedef struct coffer_mlyze_block {
     uint32_t struct_size;
     uint64_t offset; /* in the file */
@@ -659,11 +661,15 @@ typedef struct coffer_mlyze_writer_opts {
     const coffer_limits *limits;
     const coffer_progress *progress; /* used by coffer_mlyze_rewrite */
     bool drop_extensions;            /* coffer_mlyze_rewrite leaves out extension events */
+    /* Write archive blocks, the smallest form: columns coded separately, and zstd. `level` is then that of
+     * zstd, 1 to 19 (0 = 9). A recording becomes an archive when it is committed. */
+    bool archive;
 } coffer_mlyze_writer_opts;
 
-#define COFFER_MLYZE_WRITER_OPTS_INIT                                                                      \
-    {                                                                                                      \
-        sizeof(coffer_mlyze_writer_opts), false, 0, false, false, false, false, 0, NULL, NULL, NULL, false \
+#define COFFER_MLYZE_WRITER_OPTS_INIT                                                                       \
+    {                                                                                                       \
+        sizeof(coffer_mlyze_writer_opts), false, 0, false, false, false, false, 0, NULL, NULL, NULL, false, \
+            false                                                                                           \
     }
 COFFER_API void coffer_mlyze_writer_opts_init(coffer_mlyze_writer_opts *opts, uint32_t struct_size);
 

@@ -9,9 +9,20 @@
 static void setup(const char *folder, void *context)
 {
     const uint32_t *flags = context;
+    const bool archive = *flags & COFFER__MLYZE_FLAG_ARCHIVE;
     trace_builder t;
-    trace_sample(&t, *flags, EVENTS, 50);
-    temp_write(temp_path(folder, "t.mlyze"), t.file.data, t.file.len);
+    trace_sample(&t, archive ? 0 : *flags, EVENTS, 50);
+    if (archive) {
+        coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+        coffer_source *src = trace_source(&t);
+        coffer_mlyze *trace = trace_open(src, NULL);
+        opts.archive = opts.overwrite = opts.no_index = true;
+        assert_int_equal(coffer_mlyze_rewrite(trace, temp_path(folder, "t.mlyze"), &opts, NULL), COFFER_OK);
+        coffer_mlyze_close(trace);
+        coffer_source_close(src);
+    } else {
+        temp_write(temp_path(folder, "t.mlyze"), t.file.data, t.file.len);
+    }
     trace_dispose(&t);
 }
 
@@ -96,6 +107,30 @@ static void reading_a_compressed_trace_survives_every_failure(void **state)
     each(run_reading, COFFER__MLYZE_FLAG_BLOCKS | COFFER__MLYZE_FLAG_CHECKSUMS);
 }
 
+static coffer_status run_analyzing(const char *folder, void *context, coffer_error *err)
+{
+    coffer_mlyze_stats_opts opts = COFFER_MLYZE_STATS_OPTS_INIT;
+    coffer_mlyze *trace = NULL;
+    coffer_mlyze_stats *stats = NULL;
+    (void)context;
+    opts.threads = 1;
+    coffer_status status = coffer_mlyze_open_path(&trace, temp_path(folder, "t.mlyze"), NULL, err);
+    if (!status)
+        status = coffer_mlyze_stats_new(&stats, trace, &opts, err);
+    assert_true(status || coffer_mlyze_stats_totals(stats)->events == EVENTS);
+    coffer_mlyze_stats_free(stats);
+    coffer_mlyze_close(trace);
+    return status;
+}
+
+static void reading_an_archive_survives_every_failure(void **state)
+{
+    (void)state;
+    each(run_reading, COFFER__MLYZE_FLAG_ARCHIVE);
+    each(run_checking, COFFER__MLYZE_FLAG_ARCHIVE);
+    each(run_analyzing, COFFER__MLYZE_FLAG_ARCHIVE);
+}
+
 static void reading_a_plain_trace_survives_every_failure(void **state)
 {
     (void)state;
@@ -112,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reading_a_compressed_trace_survives_every_failure),
+        cmocka_unit_test(reading_an_archive_survives_every_failure),
         cmocka_unit_test(reading_a_plain_trace_survives_every_failure),
         cmocka_unit_test(checking_describing_and_listing_survive_every_failure),
     };

@@ -104,6 +104,9 @@ static void a_new_trace_survives_every_failure(void **state)
     fault_each(&test);
     of.opts.plain = true;
     fault_each(&test);
+    of.opts.plain = false;
+    of.opts.archive = true;
+    fault_each(&test);
 }
 
 /* Random addresses do not shrink: these pass the megabyte that is kept in memory. */
@@ -194,6 +197,9 @@ static void a_recording_survives_every_failure(void **state)
     of.opts.recording = of.opts.no_index = true;
     fault_each(&test);
     of.opts.plain = true;
+    fault_each(&test);
+    of.opts.plain = false;
+    of.opts.archive = true;
     fault_each(&test);
 }
 

@@ -124,6 +124,11 @@ static const launder_verb mlyze_setup[] = {
     { NULL, { NULL } },
 };
 
+static const launder_verb archive_setup[] = {
+    { "compress", { "compress", "@/vectors/mlyze/mixed.mlyze", "--archive", "-o", "good.mlyze" } },
+    { NULL, { NULL } },
+};
+
 static const launder_verb mlyze_verbs[] = {
     { "info", { "info", "f.mlyze" } },
     { "ls", { "ls", "f.mlyze" } },
@@ -141,6 +146,7 @@ static const launder_verb mlyze_verbs[] = {
     { "convert-window", { "convert", "f.mlyze", "out.mlyze", "--window", "1.." } },
     { "compress", { "compress", "f.mlyze", "-o", "out.mlyze" } },
     { "compress-plain", { "compress", "f.mlyze", "--plain", "-o", "out.mlyze" } },
+    { "compress-archive", { "compress", "f.mlyze", "--archive", "-o", "out.mlyze" } },
     { "repair", { "repair", "f.mlyze", "-o", "out.mlyze" } },
     { NULL, { NULL } },
 };
@@ -175,6 +181,7 @@ const launder_format launder_formats[] = {
     { "mcf", "f.mcf", mcf_inputs, mcf_setup, mcf_verbs },
     { "mldf", "f.mldf", mldf_inputs, mldf_setup, mldf_verbs },
     { "mlyze", "f.mlyze", mlyze_inputs, mlyze_setup, mlyze_verbs },
+    { "mlyze-archive", "f.mlyze", mlyze_inputs, archive_setup, mlyze_verbs },
     { "pycauset", "f.pycauset", mcf_inputs, pycauset_setup, pycauset_verbs },
     { NULL, NULL, NULL, NULL, NULL },
 };

@@ -442,12 +442,10 @@ static void model_same(const coffer_mlyze_stats *a, model_result *b)
     }
 }
 
-void model_hold(const model_trace *trace, const coffer_mlyze_stats_opts *query)
+static void hold_in_form(coffer_mlyze *opened, model_result *expected, const coffer_mlyze_stats_opts *query,
+                         uint32_t thread_step)
 {
-    coffer_source *src = trace_source(&trace->built);
-    coffer_mlyze *opened = trace_open(src, NULL);
-    model_result *expected = model_analyze(trace, query);
-    for (uint32_t threads = 1; threads <= 4; threads++) {
+    for (uint32_t threads = 1; threads <= 4; threads += thread_step) {
         coffer_mlyze_stats_opts with_threads = *query;
         coffer_mlyze_stats *stats = NULL;
         coffer_error err = COFFER_ERROR_INIT;
@@ -457,6 +455,34 @@ void model_hold(const model_trace *trace, const coffer_mlyze_stats_opts *query)
         model_same(stats, expected);
         coffer_mlyze_stats_free(stats);
     }
+}
+
+/* The same trace as an archive has the same statistics. A damaged one cannot be made an archive. */
+static void hold_as_archive(const coffer_mlyze *opened, model_result *expected,
+                            const coffer_mlyze_stats_opts *query)
+{
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    coffer_mlyze *archive = NULL;
+    const char *path = temp_path(temp_folder, "archive.mlyze");
+    coffer_error err = COFFER_ERROR_INIT;
+    opts.archive = opts.overwrite = opts.no_index = true;
+    if (coffer_mlyze_rewrite(opened, path, &opts, &err) || coffer_mlyze_open_path(&archive, path, NULL, &err))
+        fail_msg("%s", err.text);
+    hold_in_form(archive, expected, query, 2);
+    coffer_mlyze_close(archive);
+}
+
+void model_hold(const model_trace *trace, const coffer_mlyze_stats_opts *query)
+{
+    coffer_source *src = trace_source(&trace->built);
+    coffer_mlyze *opened = trace_open(src, NULL);
+    model_result *expected = model_analyze(trace, query);
+    bool lost = false;
+    for (size_t i = 0; i < trace->count; i++)
+        lost |= trace->events[i].lost;
+    hold_in_form(opened, expected, query, 1);
+    if (!lost && !query->limits) /* what does not fit is analyzed the same way in all forms */
+        hold_as_archive(opened, expected, query);
     model_result_free(expected);
     coffer_mlyze_close(opened);
     coffer_source_close(src);

@@ -59,7 +59,8 @@ const coffer_convert_option coffer__mlyze_heaptrack_options[] = {
 const coffer_convert_option coffer__mlyze_cut_options[] = {
     WINDOW_OPTIONS,
     { "plain", NULL, "a version-1 trace without blocks and index" },
-    { "level", "N", "0 = fast, 1 to 12 = smaller and slower to write" },
+    { "archive", NULL, "an archive, the smallest form, for traces that are kept" },
+    { "level", "N", "0 = fast, 1 to 12 = smaller and slower to write; of an archive 1 to 19" },
     { "drop-extensions", NULL, "leave out extension events, which a plain trace cannot have" },
     { NULL, NULL, NULL },
 };

@@ -21,7 +21,8 @@
 
 const coffer_convert_option coffer__mlyze_import_options[] = {
     { "plain", NULL, "a version-1 trace without blocks, checksums and index" },
-    { "level", "N", "0 = fast, 1 to 12 = smaller and slower to write" },
+    { "archive", NULL, "an archive, the smallest form, for traces that are kept" },
+    { "level", "N", "0 = fast, 1 to 12 = smaller and slower to write; of an archive 1 to 19" },
     { "partial", NULL, "convert the readable part of a truncated file" },
     { "max-events", "N", "highest number of events to make for the blocks of a profile", NULL, "4194304" },
     { "merge", NULL,
@@ -82,7 +83,8 @@ coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const ch
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     uint64_t level = 0;
-    coffer_status status = coffer__job_number(&level, import->job, "level", 12, err);
+    coffer_status status = coffer__job_number(&level, import->job, "level",
+                                              coffer__job_has(import->job, "archive") ? 19 : 12, err);
     if (status)
         return status;
     coffer__json_close_object(&import->json);
@@ -93,6 +95,7 @@ coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const ch
     }
     coffer__json_close_object(&import->json);
     opts.plain = coffer__job_has(import->job, "plain");
+    opts.archive = coffer__job_has(import->job, "archive");
     opts.no_index = coffer__job_has(import->job, "no-index"); /* coffer_mlyze_open_profile sets it */
     opts.level = (int)level;
     opts.overwrite = import->job->overwrite;

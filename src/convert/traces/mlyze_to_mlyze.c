@@ -105,7 +105,8 @@ static coffer_status create(cutting *cut, coffer_error *err)
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer__json_writer json;
     uint64_t level = 0;
-    coffer_status status = coffer__job_number(&level, job, "level", 12, err);
+    coffer_status status =
+        coffer__job_number(&level, job, "level", coffer__job_has(job, "archive") ? 19 : 12, err);
     if (status)
         return status;
     coffer__json_writer_init(&json, &cut->extra, 0);
@@ -123,6 +124,7 @@ static coffer_status create(cutting *cut, coffer_error *err)
     coffer__json_close_object(&json);
     coffer__json_close_object(&json);
     opts.plain = coffer__job_has(job, "plain");
+    opts.archive = coffer__job_has(job, "archive");
     opts.level = (int)level;
     opts.overwrite = job->overwrite;
     opts.start_time_us = coffer_mlyze_start_time(cut->export.trace) + cut->start;

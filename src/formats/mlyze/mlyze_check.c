@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "formats/mlyze/read/mlyze_tables.h"
 
 #include <inttypes.h>
 
@@ -23,6 +24,10 @@ static void check_reserved(coffer_report *report, const coffer__mlyze_header *he
         coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, severity, COFFER__MLYZE_FLAGS_AT,
                            "flags %" PRIx32 ": %" PRIx32 " is unknown", header->flags,
                            (header->flags & ~(uint32_t)COFFER__MLYZE_FLAGS_KNOWN));
+    if (header->flags & COFFER__MLYZE_FLAG_ARCHIVE && !coffer__mlyze_has_blocks(header))
+        coffer__report_add(report, COFFER_E_BAD_VALUE, COFFER_ERROR, COFFER__MLYZE_FLAGS_AT,
+                           "flags %" PRIx32 ": %x without %x is damage", header->flags,
+                           COFFER__MLYZE_FLAG_ARCHIVE, COFFER__MLYZE_FLAG_BLOCKS);
     if (!is_zero(header->bytes + COFFER__MLYZE_RESERVED_AT,
                  COFFER__MLYZE_HEADER_SIZE - COFFER__MLYZE_RESERVED_AT))
         coffer__report_add(report, COFFER_E_RESERVED_NOT_ZERO, severity, COFFER__MLYZE_RESERVED_AT,
@@ -55,8 +60,8 @@ static coffer_status check_metadata(coffer__mlyze_checker *check, coffer_error *
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     if (coffer__mlyze_check_metadata_sum(&trace->header, text, &found))
         coffer__report_add_error(check->report, COFFER_ERROR, &found);
-    status = coffer__mlyze_metadata_load(&trace->metadata, text, trace->header.metadata_len, &trace->limits,
-                                         check->report, &found);
+    status = coffer__mlyze_metadata_load_any(&trace->metadata, text, trace->header.metadata_len,
+                                             trace->header.flags, &trace->limits, check->report, &found);
     if (status)
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     check->understood = true;

@@ -6,6 +6,7 @@
 #include "base/report.h"
 #include "base/work.h"
 #include "formats/mlyze/analyze/mlyze_live.h"
+#include "formats/mlyze/mlyze_check_names.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 
 #include <inttypes.h>
@@ -23,8 +24,9 @@ typedef struct survey {
     coffer__mlyze_level level;
     coffer__mlyze_live live;
     coffer__mlyze_budget budget;
-    bool pairing;       /* the table of live blocks has room */
-    uint64_t last_time; /* of the block before */
+    coffer__mlyze_names_check names; /* of an archive */
+    bool pairing;                    /* the table of live blocks has room */
+    uint64_t last_time;              /* of the block before */
     uint64_t last_delta;
     uint64_t allocs, snapshots_open;
     tally overlong, goes_back, unknown, nowhere, repeated, snapshot;
@@ -144,13 +146,20 @@ static coffer_status survey_block(survey *s, const coffer__mlyze_block *block, c
     if (block->time < s->last_time)
         note(&s->goes_back, block->first_event, block->offset);
     s->last_time = block->time;
-    if (status || !readable)
+    if (status || !readable) {
+        s->names.goes_on = false;
         return status;
+    }
     for (size_t i = 0; i < s->events.count; i++)
         survey_event(s, i);
     survey_deltas(s, block->time);
     s->last_time = s->decoder.time;
-    return pair_block(s, err);
+    if (coffer__mlyze_has_archive(&s->check->trace->header)) {
+        coffer_error found = COFFER_ERROR_INIT;
+        if (coffer__mlyze_names_block(&s->names, block, &s->events, &found))
+            status = coffer__report_take(s->check->report, COFFER_ERROR, &found, err);
+    }
+    return status ? status : pair_block(s, err);
 }
 
 /* ---- Report ---- */
@@ -228,6 +237,8 @@ coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, cof
     coffer_status status = coffer_mlyze_block_count(&count, check->trace, err);
     s.budget.max = limits->memory_bytes < SIZE_MAX ? (size_t)limits->memory_bytes : SIZE_MAX;
     coffer__mlyze_live_init(&s.live, coffer__mlyze_new_key(), &s.budget);
+    if (!status && coffer__mlyze_has_archive(&check->trace->header))
+        status = coffer__mlyze_names_init(&s.names, check->trace, check->report, err);
     for (size_t i = 0; !status && i < count; i++) {
         coffer__mlyze_block block = coffer__mlyze_block_at(check->trace, i);
         status = survey_block(&s, &block, err);
@@ -236,6 +247,9 @@ coffer_status coffer__mlyze_check_events(const coffer__mlyze_checker *check, cof
     }
     if (!status)
         report_survey(&s);
+    if (!status && coffer__mlyze_has_archive(&check->trace->header))
+        coffer__mlyze_names_report(&s.names);
+    coffer__mlyze_names_free(&s.names);
     coffer__mlyze_live_free(&s.live);
     coffer_mlyze_events_free(&s.events);
     return status;

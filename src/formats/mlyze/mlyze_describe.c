@@ -138,6 +138,8 @@ static void describe_header(coffer_node *out, const coffer_mlyze *trace, uint64_
 {
     coffer_node_add_u64(out, "version", trace->header.version, COFFER_UNIT_NONE);
     coffer_node_add_bool(out, "compressed", coffer_mlyze_compressed(trace));
+    if (coffer__mlyze_has_archive(&trace->header))
+        coffer_node_add_text(out, "form", "archive");
     coffer_node_add_bool(out, "checksums", coffer__mlyze_has_sums(&trace->header));
     coffer_node_add_u64(out, "flags", trace->header.flags, COFFER_UNIT_FLAGS);
     coffer_node_add_u64(out, "start_time_us", trace->header.start_time, COFFER_UNIT_NONE);
@@ -150,6 +152,11 @@ static void describe_tables(coffer_node *out, const coffer_mlyze *trace)
     coffer_node_add_u64(out, "stacks", metadata->stacks.ids.count, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "files", metadata->files.ids.count, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "functions", metadata->functions.ids.count, COFFER_UNIT_NONE);
+    if (coffer__mlyze_has_tables(&trace->header)) {
+        coffer_node_add_text(out, "metadata_form", metadata->is_compact ? "call tree, zstd" : "JSON, zstd");
+        coffer_node_add_u64(out, "metadata_bytes", trace->header.metadata_len, COFFER_UNIT_BYTES);
+        return;
+    }
     coffer_node_add_u64(out, "metadata_bytes", metadata->text_len, COFFER_UNIT_BYTES);
     coffer_node_add_u64(out, "metadata_room", trace->header.metadata_len - metadata->text_len,
                         COFFER_UNIT_BYTES);

@@ -51,7 +51,9 @@ enum {
     COFFER__MLYZE_FLAG_COMPLETE = 8,   /* the metadata is */
     COFFER__MLYZE_FLAG_FULL_SUMS = 16, /* checksums cover the whole header and the headers of blocks */
     COFFER__MLYZE_FLAG_WAS_BARE = 32,  /* made from a plain trace without a checksum */
-    COFFER__MLYZE_FLAGS_KNOWN = 63
+    COFFER__MLYZE_FLAG_ARCHIVE = 64,   /* the blocks are archive blocks; only with BLOCKS */
+    COFFER__MLYZE_FLAG_TABLES = 128,   /* the metadata is compressed, its stacks are a call tree */
+    COFFER__MLYZE_FLAGS_KNOWN = 255
 };
 
 /* A plain trace has its checksum at the end of the JSON: the CRC-32 of the whole file with zeros for these
@@ -76,6 +78,97 @@ enum {
 #define COFFER__MLYZE_BLOCK_COUNT_AT 8
 #define COFFER__MLYZE_BLOCK_CRC_AT 12
 #define COFFER__MLYZE_BLOCK_TIME_AT 16
+
+/* An archive block has the same header, then: "MARC", u32 number of streams, u64 number of the first
+ * allocation, u32 allocations, u32 imports, for each stream u32 raw and u32 stored size, and the streams. */
+#define COFFER__MLYZE_ARCHIVE_MAGIC "MARC"
+#define COFFER__MLYZE_ARCHIVE_STREAMS_AT 4
+#define COFFER__MLYZE_ARCHIVE_FIRST_AT 8
+#define COFFER__MLYZE_ARCHIVE_ALLOCS_AT 16
+#define COFFER__MLYZE_ARCHIVE_IMPORTS_AT 20
+#define COFFER__MLYZE_ARCHIVE_SIZES_AT 24
+#define COFFER__MLYZE_ARCHIVE_STREAM 8 /* the two sizes of a stream */
+#define COFFER__MLYZE_ARCHIVE_EVENTS_MAX (1 << 20)
+#define COFFER__MLYZE_ARCHIVE_RAW_MAX (1 << 26)
+
+/* The streams of an archive block. */
+enum {
+    COFFER__MLYZE_KINDS,
+    COFFER__MLYZE_DELTAS,
+    COFFER__MLYZE_GUESSES,
+    COFFER__MLYZE_STACKS,
+    COFFER__MLYZE_SIZES,
+    COFFER__MLYZE_THREAD_NUMBERS,
+    COFFER__MLYZE_PLACES,
+    COFFER__MLYZE_FAR_PLACES,
+    COFFER__MLYZE_FREES,
+    COFFER__MLYZE_FAR_FREES,
+    COFFER__MLYZE_IMPORT_NUMBERS,
+    COFFER__MLYZE_IMPORT_ADDRESSES,
+    COFFER__MLYZE_IMPORT_CLASSES,
+    COFFER__MLYZE_OTHERS,
+    COFFER__MLYZE_STREAMS
+};
+#define COFFER__MLYZE_ARCHIVE_DIRECTORY \
+    (COFFER__MLYZE_ARCHIVE_SIZES_AT + COFFER__MLYZE_STREAMS * COFFER__MLYZE_ARCHIVE_STREAM)
+
+/* A byte of KINDS. */
+enum {
+    COFFER__MLYZE_KIND_ALLOC,
+    COFFER__MLYZE_KIND_FREE,     /* of a live block */
+    COFFER__MLYZE_KIND_OTHER,    /* its bytes, with delta 0, are in OTHERS */
+    COFFER__MLYZE_KIND_REPLACE,  /* ALLOC at a live address; FREES says which block was there */
+    COFFER__MLYZE_KIND_STRAY,    /* FREE of an address that is not live */
+    COFFER__MLYZE_KIND_NO_PLACE, /* ALLOC at address 0 */
+    COFFER__MLYZE_KIND_NO_FREE,  /* FREE of address 0 */
+    COFFER__MLYZE_KIND_COUNT
+};
+
+/* Bits of a byte of GUESSES: what is the same as predicted. */
+enum { COFFER__MLYZE_GUESS_STACK = 1, COFFER__MLYZE_GUESS_SIZE = 2, COFFER__MLYZE_GUESS_THREAD = 4 };
+
+/* A byte of PLACES: after the previous new place, at a distance from there, or a freed address. */
+enum {
+    COFFER__MLYZE_PLACE_NEXT,
+    COFFER__MLYZE_PLACE_FAR,   /* FAR_PLACES has the distance in units of 16 */
+    COFFER__MLYZE_PLACE_ODD,   /* FAR_PLACES has the distance in bytes */
+    COFFER__MLYZE_PLACE_FREED, /* the address freed last of this size class; + n : the n-th before it */
+    COFFER__MLYZE_FREED_DEPTH = 64
+};
+
+/* A byte of FREES: 0 = FAR_FREES has the distance from the last block that was named by a distance; up to
+ * AGE_MAX the age; otherwise NEAR_ZERO + the distance. */
+enum {
+    COFFER__MLYZE_AGE_MAX = 100,
+    COFFER__MLYZE_NEAR_MIN = -64,
+    COFFER__MLYZE_NEAR_MAX = 63,
+    COFFER__MLYZE_NEAR_ZERO = 180
+};
+
+/* Compact tables: "MTAB", u32 length of the JSON, u32 offset of the empty object in it that replaces the
+ * stacks (NO_HOLE = they are in the JSON), u32 spaces after the JSON, u32 calls, u32 stacks, for each stream
+ * u32 raw and u32 stored size, and the streams. */
+#define COFFER__MLYZE_TABLES_MAGIC "MTAB"
+#define COFFER__MLYZE_TABLES_JSON_AT 4
+#define COFFER__MLYZE_TABLES_HOLE_AT 8
+#define COFFER__MLYZE_TABLES_SPACES_AT 12
+#define COFFER__MLYZE_TABLES_CALLS_AT 16
+#define COFFER__MLYZE_TABLES_STACKS_AT 20
+#define COFFER__MLYZE_TABLES_SIZES_AT 24
+#define COFFER__MLYZE_NO_HOLE UINT32_MAX
+
+enum {
+    COFFER__MLYZE_TABLE_JSON,
+    COFFER__MLYZE_TABLE_CALLERS,
+    COFFER__MLYZE_TABLE_FILES,
+    COFFER__MLYZE_TABLE_LINES,
+    COFFER__MLYZE_TABLE_FUNCTIONS,
+    COFFER__MLYZE_TABLE_STACKS,
+    COFFER__MLYZE_TABLE_STREAMS
+};
+#define COFFER__MLYZE_TABLES_DIRECTORY (COFFER__MLYZE_TABLES_SIZES_AT + COFFER__MLYZE_TABLE_STREAMS * 8)
+/* The least that a frame takes in the JSON: {"file_id":0,"line":0,"func_id":0}, */
+#define COFFER__MLYZE_FRAME_TEXT_MIN 35
 
 #define COFFER__MLYZE_INDEX_SUFFIX ".idx" /* appended to the name of the trace */
 #define COFFER__MLYZE_INDEX_MAGIC "MIDX"

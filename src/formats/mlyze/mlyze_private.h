@@ -9,6 +9,7 @@
 #include "formats/mlyze/read/mlyze_blocks.h"
 #include "formats/mlyze/read/mlyze_metadata.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 typedef struct coffer__mlyze_header {
@@ -41,6 +42,17 @@ static inline bool coffer__mlyze_has_blocks(const coffer__mlyze_header *header)
     return header->flags & COFFER__MLYZE_FLAG_BLOCKS;
 }
 
+static inline bool coffer__mlyze_has_archive(const coffer__mlyze_header *header)
+{
+    const uint32_t both = COFFER__MLYZE_FLAG_BLOCKS | COFFER__MLYZE_FLAG_ARCHIVE;
+    return (header->flags & both) == both;
+}
+
+static inline bool coffer__mlyze_has_tables(const coffer__mlyze_header *header)
+{
+    return header->flags & COFFER__MLYZE_FLAG_TABLES;
+}
+
 static inline bool coffer__mlyze_has_sums(const coffer__mlyze_header *header)
 {
     return header->flags & COFFER__MLYZE_FLAG_CHECKSUMS;
@@ -56,6 +68,13 @@ static inline bool coffer__mlyze_has_extensions(const coffer__mlyze_header *head
     return header->version >= 2 || header->flags & COFFER__MLYZE_FLAG_EXTENSIONS;
 }
 
+/* The JSON of a trace with compact tables, with its stacks. */
+typedef struct coffer__mlyze_whole {
+    pthread_mutex_t lock;
+    char *text; /* NULL = not made so far */
+    size_t len;
+} coffer__mlyze_whole;
+
 struct coffer_mlyze {
     coffer_source *source;     /* borrowed, or own_source */
     coffer_source *own_source; /* closed with the handle; NULL = none */
@@ -66,6 +85,7 @@ struct coffer_mlyze {
     char *index_path;        /* or NULL */
     coffer__mlyze_blocks *blocks;
     coffer__mlyze_built *built; /* an index that had to be built */
+    coffer__mlyze_whole *whole;
 };
 
 /* A handle without metadata: every table is empty. coffer_mlyze_close(). */

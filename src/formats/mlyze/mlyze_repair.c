@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "formats/format.h"
+#include "formats/mlyze/read/mlyze_tables.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,8 +21,9 @@ typedef struct rescue {
     coffer_source *source;
     const coffer_repair_opts *opts;
     coffer_limits limits;
-    bool changed;       /* something was damaged: the file is written again instead of copied */
-    coffer_mlyze trace; /* the source without the damage */
+    bool blocks_changed; /* blocks were dropped, or are not in order */
+    bool changed;        /* something was damaged: the file is written again instead of copied */
+    coffer_mlyze trace;  /* the source without the damage */
     char *metadata;
     size_t metadata_len;
     coffer__mlyze_salvage blocks; /* of a trace with blocks */
@@ -184,7 +186,8 @@ static coffer_status check_length(rescue *work, coffer_error *err)
                            "metadata ends at %" PRIu64 ", file has %" PRIu64, end,
                            coffer_source_size(work->source));
         work->changed = true;
-        find_end(work);
+        if (!coffer__mlyze_has_tables(header))
+            find_end(work);
         return COFFER_OK;
     }
     if (header->metadata_len > work->metadata_len)
@@ -224,6 +227,26 @@ static coffer_status try_other_length(bool *good, rescue *work, coffer_error *er
     return COFFER_OK;
 }
 
+/* Replaces compact tables by their text. */
+static coffer_status expand_tables(rescue *work, coffer_error *err)
+{
+    coffer__mlyze_metadata metadata = { 0 };
+    coffer_error found = COFFER_ERROR_INIT;
+    char *stored = work->metadata;
+    work->metadata = NULL;
+    coffer_status status =
+        coffer__mlyze_metadata_load_any(&metadata, stored, work->metadata_len, COFFER__MLYZE_FLAG_TABLES,
+                                        &work->limits, NULL, &found);
+    if (status) {
+        status = take_failure(work, &found, err);
+        return status ? status : use_empty(work, err);
+    }
+    coffer__mlyze_settle_order(&metadata, work->trace.header.flags, COFFER_MLYZE_ORDER_AUTO, NULL);
+    status = coffer__mlyze_tables_text(&work->metadata, &work->metadata_len, &metadata, err);
+    coffer__mlyze_metadata_free(&metadata);
+    return status;
+}
+
 static coffer_status load_metadata(rescue *work, coffer_error *err)
 {
     coffer_error found = COFFER_ERROR_INIT;
@@ -231,12 +254,14 @@ static coffer_status load_metadata(rescue *work, coffer_error *err)
     coffer_status status = read_text(work, work->trace.header.metadata_len, err);
     if (!status)
         status = check_length(work, err);
+    if (!status && coffer__mlyze_has_tables(&work->trace.header))
+        status = expand_tables(work, err);
     if (status)
         return status;
     status = parse(work, work->metadata_len, &found);
     if (!status)
         return COFFER_OK;
-    if (status == COFFER_E_BAD_JSON) {
+    if (status == COFFER_E_BAD_JSON && !coffer__mlyze_has_tables(&work->trace.header)) {
         status = try_other_length(&good, work, err);
         if (status)
             return status;
@@ -283,7 +308,7 @@ static coffer_status save_blocks(rescue *work, coffer_error *err)
     if (status)
         return status;
     if (blocks->lost_bytes > 0 || blocks->unsorted > 0)
-        work->changed = true;
+        work->changed = work->blocks_changed = true;
     work->losses.blocks += blocks->lost_blocks;
     work->losses.events += blocks->lost_events;
     work->losses.bytes += blocks->lost_bytes + end - blocks->whole_end;
@@ -400,7 +425,7 @@ static coffer_status save_events(rescue *work, coffer_error *err)
 static uint32_t flags_of(const rescue *work)
 {
     const coffer__mlyze_header *header = &work->trace.header;
-    uint32_t flags = header->flags & ~(uint32_t)COFFER__MLYZE_FLAG_EXTENSIONS;
+    uint32_t flags = header->flags & ~(uint32_t)(COFFER__MLYZE_FLAG_EXTENSIONS | COFFER__MLYZE_FLAG_TABLES);
     if (coffer__mlyze_has_blocks(header))
         flags |= COFFER__MLYZE_FLAG_CHECKSUMS | COFFER__MLYZE_FLAG_FULL_SUMS;
     else
@@ -413,6 +438,10 @@ static coffer_status write_area(const rescue *work, coffer__sink *sink, uint64_t
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer__mlyze_copy copy = { .keep_packed = true, .keep_unpacked = true, .sorts = true };
     coffer_status status;
+    /* Numbers of allocations have no gaps: what is left of an archive is coded again. */
+    opts.archive = coffer__mlyze_has_archive(&work->trace.header);
+    if (opts.archive)
+        copy.keep_packed = copy.keep_unpacked = !work->blocks_changed;
     if (!coffer__mlyze_has_blocks(&work->trace.header)) {
         *len = work->plain_len;
         return coffer__sink_copy_source(sink, work->source, work->trace.area, work->plain_len,
@@ -467,8 +496,10 @@ static coffer_status write_repaired(coffer__sink *sink, void *context, coffer_er
     }
     coffer_status status = prepare_text(&text, work, err);
     if (!status)
+        status = coffer__mlyze_copied_tables(&text, front.flags, &work->limits, err);
+    if (!status)
         status = coffer__mlyze_write_text_front(sink, &front, &text, err);
-    coffer__free(text.text);
+    coffer__mlyze_copied_text_free(&text);
     if (!status)
         status = write_area(work, sink, &front.area_len, err);
     if (status || !coffer__mlyze_has_blocks(from) || !coffer__sink_can_patch(sink))

@@ -59,8 +59,10 @@ static coffer_status try_block(bool *found, coffer__mlyze_block *block, coffer__
 }
 
 /* Sizes of a block have at most 17 bits, so hardly anything else looks like a header. */
-static bool may_begin_block(const uint8_t *at)
+static bool may_begin_block(const uint8_t *at, bool archive)
 {
+    if (archive)
+        return memcmp(at + COFFER__MLYZE_BLOCK_HEADER, COFFER__MLYZE_ARCHIVE_MAGIC, 4) == 0;
     uint32_t raw = coffer__load_u32(at), stored = coffer__load_u32(at + COFFER__MLYZE_BLOCK_STORED_AT);
     return raw > 0 && raw <= COFFER__MLYZE_BLOCK_RAW_MAX && stored > 0 && stored <= raw;
 }
@@ -71,19 +73,20 @@ static coffer_status find_block(uint64_t *out, coffer__mlyze_salvage *salvage, c
 {
     const uint64_t end = salvage->trace->area_end;
     uint8_t *window = coffer__malloc(WINDOW);
+    const bool archive = coffer__mlyze_has_archive(&salvage->trace->header);
     coffer_status status = COFFER_OK;
     bool found = false;
     if (!window)
         return coffer__fail_no_memory(err, WINDOW);
-    while (!status && !found && end - offset > COFFER__MLYZE_BLOCK_HEADER) {
+    while (!status && !found && end - offset > COFFER__MLYZE_BLOCK_HEADER + 4) {
         size_t len = end - offset < WINDOW ? (size_t)(end - offset) : WINDOW;
-        size_t starts = len - COFFER__MLYZE_BLOCK_HEADER, i = 0;
+        size_t starts = len - COFFER__MLYZE_BLOCK_HEADER - 4, i = 0;
         if (!budget_covers(salvage, starts))
             break;
         status = coffer_source_read_at(window, salvage->trace->source, offset, len, err);
         for (; !status && !found && i < starts; i++) {
             coffer__mlyze_block block;
-            if (may_begin_block(window + i))
+            if (may_begin_block(window + i, archive))
                 status = try_block(&found, &block, salvage, columns, offset + i, err);
         }
         offset += found ? i - 1 : i;
@@ -104,7 +107,8 @@ static void report_gap(coffer__mlyze_salvage *salvage, uint64_t from, uint64_t t
 /* Whether a block begins there whose header is complete and whose content is not. */
 static bool is_cut_off(const coffer_mlyze *trace, uint64_t offset, const coffer_error *why)
 {
-    return why->status == COFFER_E_TRUNCATED && trace->area_end - offset > COFFER__MLYZE_BLOCK_HEADER;
+    return why->status == COFFER_E_TRUNCATED && trace->area_end - offset > COFFER__MLYZE_BLOCK_HEADER &&
+           !coffer__mlyze_has_archive(&trace->header);
 }
 
 /* Keeps the whole events of a truncated last block; whole_end stays before it. */

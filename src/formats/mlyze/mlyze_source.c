@@ -92,13 +92,14 @@ static const coffer__json_value *find_value(const coffer__json_value *root, cons
 coffer_status coffer_mlyze_metadata_json(char **out, size_t *len, const coffer_mlyze *trace, const char *path,
                                          coffer_error *err)
 {
-    const coffer__mlyze_metadata *metadata = &trace->metadata;
+    size_t json_len;
+    const char *json_text = coffer_mlyze_metadata(trace, &json_len);
     coffer__buffer text = COFFER__BUFFER_INIT;
     coffer__json_writer writer;
     coffer__json *json = NULL;
     /* The stacks are not in the tree that the handle keeps. */
-    coffer_status status = coffer__json_parse(&json, metadata->text, metadata->text_len,
-                                              COFFER__MLYZE_HEADER_SIZE, &trace->limits, err);
+    coffer_status status =
+        coffer__json_parse(&json, json_text, json_len, COFFER__MLYZE_HEADER_SIZE, &trace->limits, err);
     if (status)
         return status;
     const coffer__json_value *value = find_value(coffer__json_root(json), path);
@@ -111,7 +112,7 @@ coffer_status coffer_mlyze_metadata_json(char **out, size_t *len, const coffer_m
     coffer__json_write_value(&writer, value);
     coffer__buffer_append(&text, "", 1);
     if (text.failed) {
-        status = coffer__fail_no_memory(err, metadata->text_len);
+        status = coffer__fail_no_memory(err, json_len);
         goto out;
     }
     size_t size;

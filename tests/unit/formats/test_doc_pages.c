@@ -143,7 +143,7 @@ typedef struct doc_example {
 static doc_example pages[] = {
     { PAGE("mscan"), 4 + 3 * 5, mscan_facts, true }, { PAGE("mcf"), 50, mcf_facts, false },
     { PAGE("mldf"), 34, mldf_facts, false },         { PAGE("mlyze"), 29, mlyze_facts, false },
-    { PAGE("pycauset"), 20, pycauset_facts, true },
+    { PAGE("pycauset"), 20, pycauset_facts, true },  { PAGE("mlyze-archive"), 40, mlyze_facts, false },
 };
 
 static doc_dump dump;
@@ -247,6 +247,7 @@ int main(void)
         TESTS_OF("mldf", 2),
         TESTS_OF("mlyze", 3),
         TESTS_OF("pycauset", 4),
+        TESTS_OF("mlyze-archive", 5),
         cmocka_unit_test(the_writer_lays_the_model_of_the_page_out_in_the_same_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

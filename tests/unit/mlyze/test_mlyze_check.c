@@ -60,8 +60,8 @@ static void nonzero_reserved_bytes_of_the_header_are_reported(void **state)
     trace_sample(&t, 0, 5, 0);
     t.file.data[200] = 1;
     assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, "bytes 48 to 255");
-    trace_sample(&t, 64, 5, 0);
-    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, "40 is unknown");
+    trace_sample(&t, 256, 5, 0);
+    assert_finds(&t, 1, COFFER_E_RESERVED_NOT_ZERO, COFFER_WARNING, "100 is unknown");
     trace_sample(&t, 0, 5, 0);
     t.file.data[200] = 1;
     t.file.data[COFFER__MLYZE_VERSION_AT] = 2;

@@ -79,6 +79,17 @@ static void no_flipped_bit_of_a_compressed_trace_passes(void **state)
     assert_no_flip_passes(opts, 0);
 }
 
+static void no_flipped_bit_of_an_archive_passes(void **state)
+{
+    coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
+    (void)state;
+    opts.archive = true;
+    assert_no_flip_passes(opts, 3);
+    assert_no_flip_passes(opts, 0);
+    opts.recording = true;
+    assert_no_flip_passes(opts, 1);
+}
+
 static void no_flipped_bit_of_a_plain_trace_passes(void **state)
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
@@ -247,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_flipped_bit_of_a_compressed_trace_passes),
+        cmocka_unit_test(no_flipped_bit_of_an_archive_passes),
         cmocka_unit_test(no_flipped_bit_of_a_plain_trace_passes),
         cmocka_unit_test(no_repair_makes_damage_look_intact),
         cmocka_unit_test(no_copy_makes_damage_look_intact),

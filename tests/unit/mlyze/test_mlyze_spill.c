@@ -108,5 +108,5 @@ int main(void)
         cmocka_unit_test(a_tiny_limit_costs_few_passes),
         cmocka_unit_test(without_a_place_to_spill_to_it_is_an_error),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

@@ -237,5 +237,5 @@ int main(void)
         cmocka_unit_test(sums_past_64_bits_stop_there_and_come_back),
         cmocka_unit_test(no_block_lives_shorter_than_no_time),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

@@ -14,12 +14,15 @@
 #include "base/work.h"
 #include "formats/mlyze/analyze/mlyze_growth.h"
 #include "formats/mlyze/analyze/mlyze_live.h"
+#include "formats/mlyze/analyze/mlyze_pages.h"
 #include "formats/mlyze/analyze/mlyze_rows.h"
 #include "formats/mlyze/analyze/mlyze_spill.h"
+#include "formats/mlyze/archive/mlyze_archive.h"
 #include "formats/mlyze/mlyze_private.h"
 
 #define COFFER__MLYZE_MAX_SHARDS 16
 #define COFFER__MLYZE_NO_EVENT UINT32_MAX
+#define COFFER__MLYZE_SEGMENT 4096 /* events of a piece of an archive block */
 
 /* Values of the column `type` after pairing; other events keep their type. */
 enum {
@@ -47,10 +50,12 @@ typedef struct coffer__mlyze_piece {
     coffer_mlyze_events events; /* of the whole block */
     size_t begin, end;          /* those that are wanted */
     uint64_t lost;
-    uint32_t *row;    /* column: the stack's row */
-    uint32_t *order;  /* column: the next allocation of the same thread, or allocations before it */
-    uint16_t *listed; /* events for each shard: those of shard s begin at s × capacity */
-    size_t capacity;  /* of these columns */
+    uint64_t alloc_number; /* of its first allocation, in an archive */
+    bool replaces;         /* its block, up to its end, has an allocation at a live address */
+    uint32_t *row;         /* column: the stack's row */
+    uint32_t *order;       /* column: the next allocation of the same thread, or allocations before it */
+    uint16_t *listed;      /* events for each shard: those of shard s begin at s × capacity */
+    size_t capacity;       /* of these columns */
     size_t list_count[COFFER__MLYZE_MAX_SHARDS + 1]; /* the last one for events that no shard takes */
     uint16_t *marks;                                 /* events other than allocations and frees */
     size_t mark_count, mark_capacity;
@@ -82,7 +87,8 @@ typedef struct coffer__mlyze_batch {
 
 typedef struct coffer__mlyze_shard {
     coffer__mlyze_live live;
-    coffer__mlyze_row *rows; /* by stack */
+    coffer__mlyze_pages *pages; /* of an archive: blocks by the number of their allocation; NULL = not used */
+    coffer__mlyze_row *rows;    /* by stack */
     size_t row_capacity;
     coffer__mlyze_row *threads;
     coffer__mlyze_held *replaced; /* of this batch */
@@ -171,6 +177,21 @@ typedef struct coffer__mlyze_results {
     uint64_t *thread_names; /* by thread, from THREAD events, + 1; 0 = none. NULL = no such event */
 } coffer__mlyze_results;
 
+/* The blocks of an archive that are being decoded, piece by piece. Block b uses reader b % count. */
+typedef struct coffer__mlyze_reader {
+    coffer__mlyze_unpacker unpacker;
+    size_t block; /* SIZE_MAX = none */
+    bool failed;
+} coffer__mlyze_reader;
+
+typedef struct coffer__mlyze_readers {
+    coffer__mlyze_reader *items; /* NULL = the trace is not an archive */
+    size_t count;
+    /* Frees name their allocations: the column `address` has numbers of allocations + 1. */
+    bool by_number;
+    atomic_bool needs_addresses; /* damage, or an allocation at a live address: numbers do not suffice */
+} coffer__mlyze_readers;
+
 typedef struct coffer__mlyze_pass {
     const coffer_mlyze *trace;
     const coffer__mlyze_map *map; /* of its blocks */
@@ -184,6 +205,7 @@ typedef struct coffer__mlyze_pass {
     coffer__mlyze_spool *spool;
     coffer__mlyze_numbers stacks;
     coffer__mlyze_shards shards;
+    coffer__mlyze_readers readers;
     coffer__mlyze_boundaries boundaries;
     coffer__mlyze_growth growth;
     coffer__mlyze_batch batches[2];
@@ -209,6 +231,16 @@ coffer_status coffer__mlyze_join(coffer__mlyze_pass *pass, coffer__mlyze_batch *
 /* Call after the batch was paired: its last allocations become the ones before the next batch. */
 void coffer__mlyze_part_with(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch);
 void coffer__mlyze_piece_free(coffer__mlyze_piece *piece);
+
+/* ---- Archives (mlyze_pass_archive.c) ---- */
+
+coffer_status coffer__mlyze_readers_init(coffer__mlyze_pass *pass, coffer_error *err);
+/* Forgets what was decoded. by_number : see coffer__mlyze_readers. */
+void coffer__mlyze_readers_rewind(coffer__mlyze_pass *pass, bool by_number);
+void coffer__mlyze_readers_free(coffer__mlyze_pass *pass);
+/* The events of a piece. The pieces of a block are read in order, by one thread at a time. */
+coffer_status coffer__mlyze_read_segment(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass,
+                                         coffer_error *err);
 
 /* ---- Shards (mlyze_pass_pair.c) ---- */
 

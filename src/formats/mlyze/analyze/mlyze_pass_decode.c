@@ -24,7 +24,10 @@ void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
     uint64_t stop = next_stop(pass);
     batch->count = 0;
     batch->first_piece = pass->course.piece_count;
-    while (batch->count < pass->batch_pieces && pass->course.next_block < pass->map->count &&
+    size_t last_block = pass->map->count;
+    if (pass->readers.items && pass->readers.count < last_block - pass->course.next_block)
+        last_block = pass->course.next_block + pass->readers.count;
+    while (batch->count < pass->batch_pieces && pass->course.next_block < last_block &&
            pass->course.next_event < pass->course.end_event && pass->course.next_event < stop) {
         const coffer__mlyze_block *block = &pass->map->items[pass->course.next_block];
         uint64_t end = block->first_event + block->event_count;
@@ -33,6 +36,8 @@ void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
         uint64_t to = end < stop ? end : stop;
         if (to > pass->course.end_event)
             to = pass->course.end_event;
+        if (pass->readers.items && from < to && to - from > COFFER__MLYZE_SEGMENT)
+            to = from + COFFER__MLYZE_SEGMENT;
         if (from < to) {
             coffer__mlyze_piece *piece = &batch->pieces[batch->count++];
             piece->block = pass->course.next_block;
@@ -94,7 +99,9 @@ static coffer_status read_events(coffer__mlyze_piece *piece, const coffer__mlyze
                                  coffer_error *err)
 {
     coffer_error failure = COFFER_ERROR_INIT;
-    coffer_status status = coffer_mlyze_read_block(&piece->events, pass->trace, piece->block, &failure);
+    coffer_status status = pass->readers.items
+                               ? coffer__mlyze_read_segment(piece, pass, &failure)
+                               : coffer_mlyze_read_block(&piece->events, pass->trace, piece->block, &failure);
     if (status && !coffer__is_about_file(status)) {
         if (err)
             *err = failure;
@@ -159,6 +166,18 @@ static void list_by_shard(coffer__mlyze_piece *piece, const coffer__mlyze_pass *
             shard += hash > pass->shards.high[s];
         if (hash < pass->shards.low[shard] || hash > pass->shards.high[shard])
             shard = shards;
+        piece->listed[shard * piece->capacity + piece->list_count[shard]] = (uint16_t)i;
+        piece->list_count[shard] += type[i] <= COFFER_MLYZE_FREE;
+    }
+}
+
+static void list_by_page(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass)
+{
+    const uint8_t *type = piece->events.type;
+    const uint64_t *number = piece->events.address;
+    memset(piece->list_count, 0, sizeof piece->list_count);
+    for (size_t i = piece->begin; i < piece->end; i++) {
+        size_t shard = (size_t)(number[i] >> COFFER__MLYZE_PAGE_BITS) % pass->shards.count;
         piece->listed[shard * piece->capacity + piece->list_count[shard]] = (uint16_t)i;
         piece->list_count[shard] += type[i] <= COFFER_MLYZE_FREE;
     }
@@ -306,6 +325,8 @@ coffer_status coffer__mlyze_decode(coffer__mlyze_piece *piece, const coffer__mly
     piece->has_unlisted = !find_rows(piece, &pass->stacks);
     if (pass->shards.sees_all)
         list_all(piece);
+    else if (pass->readers.by_number)
+        list_by_page(piece, pass);
     else
         list_by_shard(piece, pass);
     piece->span_count = 0;

@@ -2,6 +2,8 @@
  */
 #include "formats/mlyze/analyze/mlyze_pass.h"
 
+#include "base/fail.h"
+
 static coffer_status add_rows(coffer__mlyze_pass *pass, coffer__mlyze_piece *piece, coffer_error *err)
 {
     for (size_t i = piece->begin; i < piece->end; i++) {
@@ -46,6 +48,13 @@ coffer_status coffer__mlyze_join(coffer__mlyze_pass *pass, coffer__mlyze_batch *
                 return status;
         }
         piece->allocs_before = pass->course.alloc_count;
+        /* Numbers in the file bound the memory of the pages: they must be right before they are used. */
+        if (pass->readers.by_number &&
+            (piece->lost > 0 || piece->replaces || piece->alloc_number != pass->course.alloc_count)) {
+            atomic_store(&pass->readers.needs_addresses, true);
+            return coffer__fail(err, COFFER_E_INCONSISTENT, COFFER_OFFSET_NONE,
+                                "frees are paired by address instead of by number");
+        }
         pass->course.alloc_count += piece->allocs;
         join_threads(pass, batch, i);
     }

@@ -62,13 +62,27 @@ typedef struct round {
     size_t shards;                         /* tasks before those of decoding */
 } round;
 
+/* The pieces of an archive block are decoded in order: the task of the first one decodes them all. */
+static coffer_status decode_pieces(const round *now, uint32_t number, uint32_t worker, coffer_error *err)
+{
+    coffer__mlyze_piece *pieces = now->decoded->pieces;
+    const size_t block = pieces[number].block;
+    coffer_status status = COFFER_OK;
+    if (!now->pass->readers.items)
+        return coffer__mlyze_decode(&pieces[number], now->pass, number, worker, err);
+    if (number > 0 && pieces[number - 1].block == block)
+        return COFFER_OK;
+    for (; !status && number < now->decoded->count && pieces[number].block == block; number++)
+        status = coffer__mlyze_decode(&pieces[number], now->pass, number, worker, err);
+    return status;
+}
+
 static coffer_status run_round_task(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
     round *now = context;
     if (index < now->shards)
         return coffer__mlyze_pair_batch(now->pass, now->paired, (size_t)index, err);
-    uint32_t number = (uint32_t)(index - now->shards);
-    return coffer__mlyze_decode(&now->decoded->pieces[number], now->pass, number, worker, err);
+    return decode_pieces(now, (uint32_t)(index - now->shards), worker, err);
 }
 
 static coffer_status run_round(coffer__mlyze_pass *pass, coffer__mlyze_batch *paired,

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-#define PIECES_ALONE 1      /* the columns stay in the cache of the thread */
-#define PIECES_PER_THREAD 4 /* threads wait for each other less often */
+#define PIECES_ALONE 1         /* the columns stay in the cache of the thread */
+#define PIECES_PER_THREAD 4    /* threads wait for each other less often */
+#define SEGMENTS_PER_THREAD 64 /* a whole block of an archive, so that threads decode different blocks */
 #define MAX_PIECES 1024
 #define LEAST_TABLE ((size_t)256 << 10) /* of each shard, whatever the limit */
 /* Of each share when spilled: a table uses half of it before it grows, and every share costs a whole pass. */
@@ -17,6 +18,8 @@
 static coffer_status make_batches(coffer__mlyze_pass *pass, coffer_error *err)
 {
     size_t pieces = pass->threads == 1 ? PIECES_ALONE : (size_t)pass->threads * PIECES_PER_THREAD;
+    if (pass->readers.items && pass->threads > 1)
+        pieces = pass->threads * SEGMENTS_PER_THREAD;
     pass->batch_pieces = pieces < MAX_PIECES ? pieces : MAX_PIECES;
     for (size_t i = 0; i < 2; i++) {
         pass->batches[i].pieces = coffer__calloc(pass->batch_pieces, sizeof(coffer__mlyze_piece));
@@ -50,6 +53,7 @@ static void free_shards(coffer__mlyze_pass *pass)
 {
     for (size_t i = 0; i < pass->shards.count; i++) {
         coffer__mlyze_shard *shard = &pass->shards.items[i];
+        coffer__mlyze_pages_free(shard->pages);
         coffer__mlyze_live_free(&shard->live);
         coffer__free(shard->rows);
         coffer__free(shard->threads);
@@ -86,6 +90,7 @@ void coffer__mlyze_pass_free(coffer__mlyze_pass *pass)
     coffer__free(pass->results.marks);
     coffer__free(pass->results.phases);
     coffer__free(pass->results.thread_names);
+    coffer__mlyze_readers_free(pass);
     coffer__mlyze_growth_free(&pass->growth);
     coffer__mlyze_numbers_free(&pass->stacks);
     coffer__pool_free(pass->pool);
@@ -115,7 +120,9 @@ coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mly
     if (pass->opts.begin > pass->course.end_event)
         pass->opts.begin = pass->course.end_event;
     coffer__mlyze_numbers_init(&pass->stacks, &trace->metadata.stacks.ids, pass->limits.entries);
-    status = make_batches(pass, err);
+    status = coffer__mlyze_readers_init(pass, err);
+    if (!status)
+        status = make_batches(pass, err);
     if (!status)
         status = make_thread_tables(pass, err);
     if (status)
@@ -157,6 +164,8 @@ coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_p
 {
     free_shards(pass);
     rewind_pass(pass);
+    if (kind != COFFER__MLYZE_IN_MEMORY)
+        coffer__mlyze_readers_rewind(pass, false);
     pass->kind = kind;
     pass->shards.sees_all = kind == COFFER__MLYZE_IN_MEMORY && shard_count == 1;
     pass->shards.items = coffer__calloc(shard_count, sizeof *pass->shards.items);
@@ -179,6 +188,11 @@ coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_p
         shard->threads = coffer__calloc(COFFER__MLYZE_THREADS, sizeof *shard->threads);
         if (!shard->threads)
             return coffer__fail_no_memory(err, COFFER__MLYZE_THREADS * sizeof *shard->threads);
+        coffer_status status = pass->readers.by_number
+                                   ? coffer__mlyze_pages_new(&shard->pages, &shard->live, shard_count, err)
+                                   : COFFER_OK;
+        if (status)
+            return status;
     }
     return pass->observe ? pass->observe(pass->observe_context, pass, NULL, err) : COFFER_OK;
 }
@@ -232,11 +246,23 @@ bool coffer__mlyze_pass_is_outdated(const coffer__mlyze_pass *pass)
     return !coffer__mlyze_get_map(&map, pass->trace, NULL) && map != pass->map;
 }
 
-coffer_status coffer__mlyze_run(coffer__mlyze_pass *pass, coffer_error *err)
+static coffer_status run_in_memory(coffer__mlyze_pass *pass, bool by_number, coffer_error *err)
 {
+    coffer__mlyze_readers_rewind(pass, by_number);
     coffer_status status = coffer__mlyze_pass_begin(pass, COFFER__MLYZE_IN_MEMORY, pass->shards.max, err);
     if (!status)
         status = coffer__mlyze_run_pass(pass, err);
+    for (size_t i = 0; i < pass->shards.count && !status; i++)
+        status = coffer__mlyze_pages_empty(pass->shards.items[i].pages, err);
+    return status;
+}
+
+coffer_status coffer__mlyze_run(coffer__mlyze_pass *pass, coffer_error *err)
+{
+    bool by_number = pass->readers.items && !pass->opts.reuse;
+    coffer_status status = run_in_memory(pass, by_number, err);
+    if (status == COFFER_E_INCONSISTENT && by_number && atomic_load(&pass->readers.needs_addresses))
+        status = run_in_memory(pass, false, err);
     if (status == COFFER_E_LIMIT && atomic_load(&pass->budget.exceeded))
         return coffer__mlyze_run_spilled(pass, err);
     for (size_t i = 0; i < pass->shards.count && !status; i++)

@@ -178,8 +178,10 @@ static inline void sum_nowhere(const coffer__mlyze_shard_work *work, size_t even
 }
 
 /* Adds one allocation or free to the sums. is_alloc : all ones or 0. */
-static inline void sum_block(const coffer__mlyze_shard_work *work, const coffer__mlyze_held *block,
-                             uint64_t lifetime, uint64_t is_alloc, uint64_t is_brief)
+__attribute__((always_inline)) static inline void sum_block(const coffer__mlyze_shard_work *work,
+                                                            const coffer__mlyze_held *block,
+                                                            uint64_t lifetime, uint64_t is_alloc,
+                                                            uint64_t is_brief)
 {
     coffer__mlyze_shard *shard = work->shard;
     uint64_t size = block->size, epoch = work->epoch, counts = 0 - (uint64_t)work->counting;

@@ -156,6 +156,42 @@ coffer_status coffer__mlyze_map_add(coffer__mlyze_map *map, const coffer_mlyze *
     return COFFER_OK;
 }
 
+static coffer_status check_block_header(const coffer__mlyze_block *block, coffer_error *err)
+{
+    if (block->raw_size == 0 || block->raw_size > COFFER__MLYZE_BLOCK_RAW_MAX)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, block->offset,
+                            "block at offset %" PRIu64 " has a raw size of %" PRIu32
+                            ", from 1 to %d are allowed",
+                            block->offset, block->raw_size, COFFER__MLYZE_BLOCK_RAW_MAX);
+    if (block->stored_size == 0 || block->stored_size > (uint32_t)LZ4_compressBound((int)block->raw_size))
+        return coffer__fail(err, COFFER_E_BAD_VALUE, block->offset,
+                            "block at offset %" PRIu64 " has a stored size of %" PRIu32 " for %" PRIu32
+                            " bytes",
+                            block->offset, block->stored_size, block->raw_size);
+    if (block->event_count == 0 || block->event_count > block->raw_size / COFFER__MLYZE_EVENT_MIN)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, block->offset,
+                            "block at offset %" PRIu64 " says it has %" PRIu32 " events in %" PRIu32 " bytes",
+                            block->offset, block->event_count, block->raw_size);
+    return COFFER_OK;
+}
+
+static coffer_status check_archive_header(const coffer__mlyze_block *block, coffer_error *err)
+{
+    if (block->raw_size < COFFER__MLYZE_ARCHIVE_DIRECTORY ||
+        block->raw_size > COFFER__MLYZE_ARCHIVE_RAW_MAX ||
+        block->stored_size < COFFER__MLYZE_ARCHIVE_DIRECTORY || block->stored_size > block->raw_size)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, block->offset,
+                            "archive block at offset %" PRIu64 " has the impossible sizes %" PRIu32
+                            " and %" PRIu32,
+                            block->offset, block->raw_size, block->stored_size);
+    if (block->event_count == 0 || block->event_count > COFFER__MLYZE_ARCHIVE_EVENTS_MAX)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, block->offset,
+                            "archive block at offset %" PRIu64 " says it has %" PRIu32
+                            " events, from 1 to %d are allowed",
+                            block->offset, block->event_count, COFFER__MLYZE_ARCHIVE_EVENTS_MAX);
+    return COFFER_OK;
+}
+
 coffer_status coffer__mlyze_load_block_header(coffer__mlyze_block *out, uint32_t *crc,
                                               const coffer_mlyze *trace, uint64_t offset, coffer_error *err)
 {
@@ -173,20 +209,10 @@ coffer_status coffer__mlyze_load_block_header(coffer__mlyze_block *out, uint32_t
     block.time = coffer__load_u64(bytes + COFFER__MLYZE_BLOCK_TIME_AT);
     if (crc)
         *crc = coffer__load_u32(bytes + COFFER__MLYZE_BLOCK_CRC_AT);
-    if (block.raw_size == 0 || block.raw_size > COFFER__MLYZE_BLOCK_RAW_MAX)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                            "block at offset %" PRIu64 " has a raw size of %" PRIu32
-                            ", from 1 to %d are allowed",
-                            offset, block.raw_size, COFFER__MLYZE_BLOCK_RAW_MAX);
-    if (block.stored_size == 0 || block.stored_size > (uint32_t)LZ4_compressBound((int)block.raw_size))
-        return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                            "block at offset %" PRIu64 " has a stored size of %" PRIu32 " for %" PRIu32
-                            " bytes",
-                            offset, block.stored_size, block.raw_size);
-    if (block.event_count == 0 || block.event_count > block.raw_size / COFFER__MLYZE_EVENT_MIN)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, offset,
-                            "block at offset %" PRIu64 " says it has %" PRIu32 " events in %" PRIu32 " bytes",
-                            offset, block.event_count, block.raw_size);
+    status = coffer__mlyze_has_archive(&trace->header) ? check_archive_header(&block, err)
+                                                       : check_block_header(&block, err);
+    if (status)
+        return status;
     *out = block;
     return COFFER_OK;
 }
@@ -238,7 +264,8 @@ static coffer_status end_walk(coffer__mlyze_map *map, const coffer_mlyze *trace,
 {
     coffer__mlyze_block cut = { 0 };
     coffer_status status = COFFER_OK;
-    if (why->status == COFFER_E_TRUNCATED && trace->area_end - offset > COFFER__MLYZE_BLOCK_HEADER)
+    if (why->status == COFFER_E_TRUNCATED && trace->area_end - offset > COFFER__MLYZE_BLOCK_HEADER &&
+        !coffer__mlyze_has_archive(&trace->header))
         status = coffer__mlyze_find_cut_block(&cut, trace, offset, err);
     if (status)
         return status;

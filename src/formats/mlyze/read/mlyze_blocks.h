@@ -38,6 +38,9 @@ coffer_status coffer__mlyze_get_map(const coffer__mlyze_map **out, const coffer_
 /* A block of the current map; zeros past its end. raw_size is read from the file when the map came from an
  * index. */
 coffer__mlyze_block coffer__mlyze_block_at(const coffer_mlyze *trace, size_t index);
+/* A block of the map, confirmed by its header. A map from a wrong index is replaced by one from the file. */
+coffer_status coffer__mlyze_find_block(coffer__mlyze_block *out, const coffer_mlyze *trace, size_t index,
+                                       coffer_error *err);
 /* The index was wrong about a block: builds a map from the file itself, if `wrong` is still in use. */
 coffer_status coffer__mlyze_replace_map(const coffer_mlyze *trace, const coffer__mlyze_map *wrong,
                                         coffer_error *err);
@@ -71,6 +74,11 @@ uint32_t coffer__mlyze_block_sum(const coffer__mlyze_block *header, const uint8_
 
 /* Makes room in the columns for any block, and after them scratch for its bytes. */
 coffer_status coffer__mlyze_events_reserve(coffer_mlyze_events *events, coffer_error *err);
+/* The same for at least `rows` events. */
+coffer_status coffer__mlyze_events_reserve_rows(coffer_mlyze_events *events, size_t rows, coffer_error *err);
+/* Fails with what is wrong with a block, and the numbers of its events. */
+coffer_status coffer__mlyze_fail_block(coffer_error *err, coffer_status status,
+                                       const coffer__mlyze_block *block, const char *what);
 /* Scratch for the raw and the stored bytes of a block, in the memory of reserved columns. */
 uint8_t *coffer__mlyze_raw_scratch(const coffer_mlyze_events *events);
 uint8_t *coffer__mlyze_stored_scratch(const coffer_mlyze_events *events);

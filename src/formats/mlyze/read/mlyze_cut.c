@@ -76,7 +76,7 @@ coffer_status coffer__mlyze_is_cut(bool *out, const coffer_mlyze *trace, const c
     coffer__mlyze_block header;
     coffer_status status;
     *out = false;
-    if (!coffer__mlyze_has_blocks(&trace->header) ||
+    if (!coffer__mlyze_has_blocks(&trace->header) || coffer__mlyze_has_archive(&trace->header) ||
         block->offset + COFFER__MLYZE_BLOCK_HEADER + block->stored_size != trace->area_end)
         return COFFER_OK;
     status = coffer__mlyze_load_block_header(&header, NULL, trace, block->offset, err);

@@ -137,8 +137,7 @@ static bool take_extension(event *e, uint8_t type, uint64_t beyond)
     return true;
 }
 
-/* Decodes the event at decoder->at and moves past it. */
-static coffer__mlyze_stop decode_one(coffer__mlyze_decoder *decoder)
+coffer__mlyze_stop coffer__mlyze_decode_event(coffer__mlyze_decoder *decoder)
 {
     coffer_mlyze_events *out = decoder->out;
     event e = { .at = decoder->at + 1, .end = decoder->end };
@@ -180,7 +179,7 @@ coffer__mlyze_stop coffer__mlyze_decode_with_care(coffer__mlyze_decoder *decoder
 {
     coffer__mlyze_stop stop = COFFER__MLYZE_STOP_END;
     while (stop == COFFER__MLYZE_STOP_END && decoder->at < decoder->end)
-        stop = decode_one(decoder);
+        stop = coffer__mlyze_decode_event(decoder);
     return stop;
 }
 
@@ -193,7 +192,7 @@ coffer__mlyze_stop coffer__mlyze_decode_events(coffer__mlyze_decoder *decoder)
     while (stop == COFFER__MLYZE_STOP_END && decoder->at < decoder->end) {
         kernel(decoder);
         if (decoder->at < decoder->end)
-            stop = decode_one(decoder);
+            stop = coffer__mlyze_decode_event(decoder);
     }
     if (!decoder->time_wrapped)
         return stop;

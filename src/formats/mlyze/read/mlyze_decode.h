@@ -29,6 +29,8 @@ typedef struct coffer__mlyze_decoder {
     size_t first_overlong;    /* the number in `out` of the event with the first of them */
 } coffer__mlyze_decoder;
 
+/* Decodes the event at decoder->at and moves past it. */
+coffer__mlyze_stop coffer__mlyze_decode_event(coffer__mlyze_decoder *decoder);
 /* Decodes as far as it can. */
 coffer__mlyze_stop coffer__mlyze_decode_events(coffer__mlyze_decoder *decoder);
 /* The same, slowly, and counts over-long varints. */

@@ -125,7 +125,9 @@ static bool block_of_entry(coffer__mlyze_block *out, const coffer_mlyze_index_en
     }
     room = entry[1].offset - entry->offset;
     if (room <= COFFER__MLYZE_BLOCK_HEADER ||
-        room > COFFER__MLYZE_BLOCK_HEADER + LZ4_COMPRESSBOUND(COFFER__MLYZE_BLOCK_RAW_MAX))
+        room > COFFER__MLYZE_BLOCK_HEADER + (coffer__mlyze_has_archive(&trace->header)
+                                                 ? (uint64_t)COFFER__MLYZE_ARCHIVE_RAW_MAX
+                                                 : LZ4_COMPRESSBOUND(COFFER__MLYZE_BLOCK_RAW_MAX)))
         return false;
     *out = (coffer__mlyze_block){ .offset = entry->offset,
                                   .first_event = entry->first_event,

@@ -99,6 +99,8 @@ static coffer_status parse_text(const loader *load)
     coffer__mlyze_metadata *metadata = load->metadata;
     size_t begin, end;
     coffer_status status = read_stacks(&begin, &end, load), explained;
+    metadata->stacks_begin = begin;
+    metadata->stacks_end = end;
     if (!status)
         status = parse_rest(load, begin, end);
     if (status != COFFER_E_BAD_JSON && status != COFFER_E_BAD_TEXT)

@@ -2,6 +2,7 @@
 #ifndef COFFER_FORMATS_MLYZE_METADATA_H
 #define COFFER_FORMATS_MLYZE_METADATA_H
 
+#include "base/buffer.h"
 #include "base/json.h"
 #include "coffer/mlyze.h"
 #include "formats/mlyze/read/mlyze_ids.h"
@@ -31,6 +32,10 @@ typedef struct coffer__mlyze_metadata {
     coffer__mlyze_stack_table stacks; /* each innermost frame first, once the order is settled */
     coffer_mlyze_order order;         /* of the frames in the text */
     bool order_is_known;              /* false: a plain trace that version 0.1 may have written */
+    size_t stacks_begin, stacks_end;  /* the object of the stacks in the text; equal = none */
+    /* Of compact tables: */
+    bool is_compact;     /* the text has "{}", at `hole`, in place of the stacks */
+    size_t hole, spaces; /* spaces : after the text */
 } coffer__mlyze_metadata;
 
 /* Takes ownership of `text` (coffer__malloc, with room for one more byte) even on failure. report : gets a
@@ -48,6 +53,9 @@ void coffer__mlyze_settle_order(coffer__mlyze_metadata *metadata, uint32_t flags
 const char *coffer__mlyze_name(const coffer__mlyze_names *names, uint64_t id, size_t *len);
 /* "0" or digits without a leading zero that fit into 64 bits. */
 bool coffer__mlyze_parse_id(uint64_t *out, const char *text, size_t len);
+
+/* Appends a frame as Coffer writes it, with a comma after it unless it is the last. */
+void coffer__mlyze_text_frame(coffer__buffer *out, const coffer_mlyze_frame *frame, bool last);
 
 /* Reads an object of stacks (mlyze_metadata_stacks.c). */
 typedef struct coffer__mlyze_text {

@@ -1,6 +1,8 @@
 /* Steps through a JSON text, correct for valid JSON only: the parser validates what they skip. */
 #include "formats/mlyze/read/mlyze_metadata.h"
 
+#include "formats/mlyze/mlyze_layout.h"
+
 #include <string.h>
 
 void coffer__mlyze_text_space(coffer__mlyze_text *in)
@@ -99,4 +101,38 @@ bool coffer__mlyze_text_skip(coffer__mlyze_text *in)
         }
     } while (depth > 0);
     return true;
+}
+
+/* ---- Writing ---- */
+
+static uint8_t *copy(uint8_t *to, const char *text)
+{
+    size_t len = strlen(text);
+    memcpy(to, text, len);
+    return to + len;
+}
+
+static uint8_t *put_u64(uint8_t *to, uint64_t value)
+{
+    uint8_t digits[20];
+    size_t len = 0;
+    do
+        digits[len++] = (uint8_t)('0' + value % 10);
+    while (value /= 10);
+    while (len > 0)
+        *to++ = digits[--len];
+    return to;
+}
+
+void coffer__mlyze_text_frame(coffer__buffer *out, const coffer_mlyze_frame *frame, bool last)
+{
+    size_t before = out->len;
+    uint8_t *start = coffer__buffer_extend(out, (COFFER__MLYZE_FRAME_TEXT_MIN + 3 * 20)), *to = start;
+    if (!start)
+        return;
+    to = put_u64(copy(to, "{\"file_id\":"), frame->file_id);
+    to = put_u64(copy(to, ",\"line\":"), frame->line);
+    to = put_u64(copy(to, ",\"func_id\":"), frame->func_id);
+    to = copy(to, last ? "}" : "},");
+    out->len = before + (size_t)(to - start);
 }

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "formats/mlyze/read/mlyze_tables.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>
@@ -29,6 +30,12 @@ coffer_status coffer__mlyze_open_events(coffer_mlyze **out, coffer_source *src,
         status = coffer__fail_no_memory(err, strlen(index_path) + 1);
         goto out;
     }
+    trace->whole = coffer__calloc(1, sizeof *trace->whole);
+    if (!trace->whole) {
+        status = coffer__fail_no_memory(err, sizeof *trace->whole);
+        goto out;
+    }
+    pthread_mutex_init(&trace->whole->lock, NULL);
     status = coffer__mlyze_blocks_new(&trace->blocks, err);
     if (!status)
         status = coffer__mlyze_built_new(&trace->built, err);
@@ -65,7 +72,8 @@ coffer_status coffer_mlyze_open(coffer_mlyze **out, coffer_source *src, const co
         status = coffer__mlyze_check_metadata_sum(&header, text, err);
     if (status)
         goto out;
-    status = coffer__mlyze_metadata_load(&trace->metadata, text, header.metadata_len, &limits, NULL, err);
+    status = coffer__mlyze_metadata_load_any(&trace->metadata, text, header.metadata_len, header.flags,
+                                             &limits, NULL, err);
     text = NULL;
     if (!status)
         coffer__mlyze_settle_order(&trace->metadata, header.flags, options.stack_order, NULL);
@@ -127,6 +135,11 @@ void coffer_mlyze_close(coffer_mlyze *trace)
     if (!trace)
         return;
     coffer__mlyze_built_free(trace->built);
+    if (trace->whole) {
+        pthread_mutex_destroy(&trace->whole->lock);
+        coffer__free(trace->whole->text);
+        coffer__free(trace->whole);
+    }
     coffer__mlyze_blocks_free(trace->blocks);
     coffer__mlyze_metadata_free(&trace->metadata);
     coffer__free(trace->index_path);
@@ -156,13 +169,41 @@ bool coffer_mlyze_compressed(const coffer_mlyze *trace)
     return coffer__mlyze_has_blocks(&trace->header);
 }
 
+const char *coffer_mlyze_form(const coffer_mlyze *trace)
+{
+    if (!coffer__mlyze_has_blocks(&trace->header))
+        return "plain";
+    return coffer__mlyze_has_archive(&trace->header) ? "archive" : "lz4";
+}
+
 /* ---- Metadata ---- */
+
+/* Made when it is first needed: it may be much larger than the tables. Without memory, the text without
+ * stacks. */
+static const char *whole_text(size_t *len, const coffer_mlyze *trace)
+{
+    coffer__mlyze_whole *whole = trace->whole;
+    pthread_mutex_lock(&whole->lock);
+    if (!whole->text && !coffer__mlyze_tables_text(&whole->text, &whole->len, &trace->metadata, NULL))
+        whole->len -= trace->metadata.spaces;
+    const char *text = whole->text ? whole->text : trace->metadata.text;
+    *len = whole->text ? whole->len : trace->metadata.text_len;
+    if (whole->text)
+        whole->text[whole->len] = '\0';
+    pthread_mutex_unlock(&whole->lock);
+    return text;
+}
 
 const char *coffer_mlyze_metadata(const coffer_mlyze *trace, size_t *len)
 {
+    const coffer__mlyze_metadata *metadata = &trace->metadata;
+    const char *text = metadata->text;
+    size_t text_len = metadata->text_len;
+    if (metadata->is_compact)
+        text = whole_text(&text_len, trace);
     if (len)
-        *len = trace->metadata.text_len;
-    return trace->metadata.text;
+        *len = text_len;
+    return text;
 }
 
 const char *coffer_mlyze_metadata_text(const coffer_mlyze *trace, const char *key)

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "formats/mlyze/archive/mlyze_archive.h"
 #include "formats/mlyze/mlyze_private.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 #include "io/source_private.h"
@@ -18,24 +19,31 @@
 /* ---- Columns ---- */
 
 /* One allocation: the columns, the widest first, then the scratch. */
-coffer_status coffer__mlyze_events_reserve(coffer_mlyze_events *events, coffer_error *err)
+coffer_status coffer__mlyze_events_reserve_rows(coffer_mlyze_events *events, size_t rows, coffer_error *err)
 {
     const size_t row = 4 * sizeof(uint64_t) + sizeof(uint16_t) + sizeof(uint8_t);
-    const size_t size = ROWS * row + COFFER__MLYZE_BLOCK_RAW_MAX + STORED_MAX;
+    const size_t size = rows * row + COFFER__MLYZE_BLOCK_RAW_MAX + STORED_MAX;
     uint8_t *memory;
-    if (events->capacity >= ROWS)
+    if (events->capacity >= rows)
         return COFFER_OK;
     memory = coffer__malloc(size);
     if (!memory)
         return coffer__fail_no_memory(err, size);
+    if (events->capacity > 0)
+        coffer__free(events->time);
     events->time = (uint64_t *)(void *)memory;
-    events->address = events->time + ROWS;
-    events->size = events->address + ROWS;
-    events->id = events->size + ROWS;
-    events->thread = (uint16_t *)(void *)(events->id + ROWS);
-    events->type = (uint8_t *)(events->thread + ROWS);
-    events->capacity = ROWS;
+    events->address = events->time + rows;
+    events->size = events->address + rows;
+    events->id = events->size + rows;
+    events->thread = (uint16_t *)(void *)(events->id + rows);
+    events->type = (uint8_t *)(events->thread + rows);
+    events->capacity = rows;
     return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_events_reserve(coffer_mlyze_events *events, coffer_error *err)
+{
+    return coffer__mlyze_events_reserve_rows(events, ROWS, err);
 }
 
 void coffer_mlyze_events_free(coffer_mlyze_events *events)
@@ -47,7 +55,7 @@ void coffer_mlyze_events_free(coffer_mlyze_events *events)
 
 uint8_t *coffer__mlyze_raw_scratch(const coffer_mlyze_events *events)
 {
-    return events->type + ROWS;
+    return events->type + events->capacity;
 }
 
 uint8_t *coffer__mlyze_stored_scratch(const coffer_mlyze_events *events)
@@ -57,8 +65,8 @@ uint8_t *coffer__mlyze_stored_scratch(const coffer_mlyze_events *events)
 
 /* ---- Bytes ---- */
 
-static coffer_status fail_block(coffer_error *err, coffer_status status, const coffer__mlyze_block *block,
-                                const char *what)
+coffer_status coffer__mlyze_fail_block(coffer_error *err, coffer_status status,
+                                       const coffer__mlyze_block *block, const char *what)
 {
     return coffer__fail(err, status, block->offset,
                         "block at offset %" PRIu64 ": %s; events %" PRIu64 " to %" PRIu64 " are lost",
@@ -111,14 +119,14 @@ static coffer_status decompress(const uint8_t **out, const coffer_mlyze_events *
         return fail_changed(err, block);
     if (coffer__mlyze_has_sums(&trace->header) &&
         coffer__mlyze_block_sum(&header, stored, coffer__mlyze_has_full_sums(&trace->header)) != crc)
-        return fail_block(err, COFFER_E_BAD_CHECKSUM, block, "its checksum does not match");
+        return coffer__mlyze_fail_block(err, COFFER_E_BAD_CHECKSUM, block, "its checksum does not match");
     if (header.stored_size == header.raw_size) {
         *out = stored;
         return COFFER_OK;
     }
     if (LZ4_decompress_safe((const char *)stored, (char *)raw, (int)header.stored_size,
                             (int)header.raw_size) != (int)header.raw_size)
-        return fail_block(err, COFFER_E_BAD_VALUE, block, "it does not decompress to its size");
+        return coffer__mlyze_fail_block(err, COFFER_E_BAD_VALUE, block, "it does not decompress to its size");
     *out = raw;
     return COFFER_OK;
 }
@@ -145,9 +153,8 @@ coffer_status coffer__mlyze_block_bytes(const uint8_t **out, size_t *len, const 
 
 /* ---- Reading ---- */
 
-/* A block of the map, confirmed by its header. A map from a wrong index is replaced by one from the file. */
-static coffer_status find_block(coffer__mlyze_block *out, const coffer_mlyze *trace, size_t index,
-                                coffer_error *err)
+coffer_status coffer__mlyze_find_block(coffer__mlyze_block *out, const coffer_mlyze *trace, size_t index,
+                                       coffer_error *err)
 {
     const coffer__mlyze_map *map = NULL;
     coffer_status status;
@@ -182,7 +189,7 @@ static coffer_status check_decoded(const coffer__mlyze_decoder *decoder, coffer_
     else if (out->count != block->event_count)
         coffer__fail(&found, COFFER_E_SIZE_MISMATCH, 0, "it says %" PRIu32 " events and has %zu",
                      block->event_count, out->count);
-    return found.status ? fail_block(err, found.status, block, found.text) : COFFER_OK;
+    return found.status ? coffer__mlyze_fail_block(err, found.status, block, found.text) : COFFER_OK;
 }
 
 coffer_status coffer__mlyze_decode_block(coffer_mlyze_events *out, coffer__mlyze_decoder *decoder,
@@ -193,6 +200,10 @@ coffer_status coffer__mlyze_decode_block(coffer_mlyze_events *out, coffer__mlyze
     size_t len = 0;
     coffer__mlyze_stop stop;
     out->count = 0;
+    if (coffer__mlyze_has_archive(&trace->header)) {
+        *decoder = (coffer__mlyze_decoder){ .out = out };
+        return coffer__mlyze_unpack_block(out, &decoder->time, trace, block, err);
+    }
     out->first = block->first_event;
     coffer_status status = coffer__mlyze_events_reserve(out, err);
     if (!status)
@@ -220,7 +231,7 @@ coffer_status coffer_mlyze_read_block(coffer_mlyze_events *out, const coffer_mly
     coffer__mlyze_decoder decoder;
     coffer__mlyze_block block;
     out->count = 0;
-    coffer_status status = find_block(&block, trace, index, err);
+    coffer_status status = coffer__mlyze_find_block(&block, trace, index, err);
     if (status)
         return status;
     status = coffer__mlyze_decode_block(out, &decoder, trace, &block, false, err);
@@ -233,7 +244,7 @@ coffer_status coffer_mlyze_get_block(coffer_mlyze_block *out, const coffer_mlyze
                                      coffer_error *err)
 {
     coffer__mlyze_block block;
-    coffer_status status = find_block(&block, trace, index, err);
+    coffer_status status = coffer__mlyze_find_block(&block, trace, index, err);
     if (status)
         return status;
     coffer_mlyze_block found = { .struct_size = sizeof found,

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "formats/mlyze/mlyze_private.h"
+#include "formats/mlyze/write/mlyze_tables_pack.h"
 #include "formats/mlyze/write/mlyze_write.h"
 
 #include <string.h>
@@ -13,8 +14,9 @@ uint32_t coffer__mlyze_flags_of(const coffer_mlyze_writer_opts *opts, bool exten
     const uint32_t sums = COFFER__MLYZE_FLAG_CHECKSUMS | COFFER__MLYZE_FLAG_FULL_SUMS;
     if (opts->plain)
         return 0;
-    return COFFER__MLYZE_FLAG_BLOCKS | (opts->no_checksums ? 0 : sums) |
-           (extensions ? COFFER__MLYZE_FLAG_EXTENSIONS : 0) | (complete ? COFFER__MLYZE_FLAG_COMPLETE : 0);
+    return COFFER__MLYZE_FLAG_BLOCKS | (opts->archive ? COFFER__MLYZE_FLAG_ARCHIVE : 0) |
+           (opts->no_checksums ? 0 : sums) | (extensions ? COFFER__MLYZE_FLAG_EXTENSIONS : 0) |
+           (complete ? COFFER__MLYZE_FLAG_COMPLETE : 0);
 }
 
 void coffer__mlyze_compose_header(uint8_t out[COFFER__MLYZE_HEADER_SIZE], const coffer__mlyze_front *front)
@@ -70,12 +72,40 @@ coffer_status coffer__mlyze_settle_sum(coffer__sink *sink, const coffer__mlyze_f
 
 /* ---- New metadata ---- */
 
+static coffer_status write_bytes(coffer__sink *sink, coffer__mlyze_front *front, const coffer__buffer *tables,
+                                 coffer_error *err)
+{
+    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    if (tables->len > UINT32_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "the metadata passes the 4 GiB that a header can say");
+    front->flags |= COFFER__MLYZE_FLAG_TABLES;
+    front->metadata_len = front->json_len = (uint32_t)tables->len;
+    front->metadata_crc = coffer__crc32(0, tables->data, tables->len);
+    coffer__mlyze_compose_header(header, front);
+    coffer_status status = coffer__sink_write(sink, header, sizeof header, err);
+    return status ? status : coffer__sink_write(sink, tables->data, tables->len, err);
+}
+
+static coffer_status write_tables(coffer__sink *sink, coffer__mlyze_front *front,
+                                  const coffer__mlyze_draft *draft, coffer_error *err)
+{
+    coffer__buffer tables = COFFER__BUFFER_INIT;
+    coffer_status status = coffer__mlyze_draft_tables(&tables, draft, err);
+    if (!status)
+        status = write_bytes(sink, front, &tables, err);
+    coffer__buffer_free(&tables);
+    return status;
+}
+
 coffer_status coffer__mlyze_write_front(coffer__sink *sink, coffer__mlyze_front *front,
                                         const coffer__mlyze_draft *draft, coffer_error *err)
 {
     coffer__mlyze_draft settled = *draft;
     uint8_t header[COFFER__MLYZE_HEADER_SIZE];
     uint32_t len, crc;
+    if (coffer__mlyze_wants_tables(draft, front->flags))
+        return write_tables(sink, front, draft, err);
     /* A sink may be a stream, so the header must be known before anything is written. */
     coffer_status status = coffer__mlyze_measure(&front->metadata_len, &front->metadata_crc, draft, err);
     if (status)
@@ -188,10 +218,29 @@ coffer_status coffer__mlyze_copy_text(coffer__mlyze_copied_text *out, const char
     return COFFER_OK;
 }
 
+void coffer__mlyze_copied_text_free(coffer__mlyze_copied_text *text)
+{
+    coffer__free(text->text);
+    coffer__buffer_free(&text->tables);
+    text->text = NULL;
+}
+
+coffer_status coffer__mlyze_copied_tables(coffer__mlyze_copied_text *text, uint32_t flags,
+                                          const coffer_limits *limits, coffer_error *err)
+{
+    coffer__buffer_init(&text->tables, SIZE_MAX);
+    if (!(flags & COFFER__MLYZE_FLAG_BLOCKS) ||
+        (text->json_len < COFFER__MLYZE_TABLES_LEAST && !(flags & COFFER__MLYZE_FLAG_ARCHIVE)))
+        return COFFER_OK;
+    return coffer__mlyze_tables_from_text(&text->tables, text->text, text->len, limits, err);
+}
+
 coffer_status coffer__mlyze_write_text_front(coffer__sink *sink, coffer__mlyze_front *front,
                                              const coffer__mlyze_copied_text *text, coffer_error *err)
 {
     uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    if (text->tables.len > 0)
+        return write_bytes(sink, front, &text->tables, err);
     if (text->len > UINT32_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "the metadata passes the 4 GiB that a header can say");

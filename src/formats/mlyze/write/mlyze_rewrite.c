@@ -4,6 +4,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/work.h"
+#include "formats/mlyze/read/mlyze_tables.h"
+#include "formats/mlyze/write/mlyze_tables_pack.h"
 
 typedef struct rewriting {
     const coffer_mlyze *trace;
@@ -47,7 +49,31 @@ static uint32_t flags_of(const rewriting *work, bool extensions)
 {
     const coffer_mlyze *trace = work->trace;
     uint32_t flags = coffer__mlyze_flags_of(work->opts, extensions, is_complete(trace));
+    flags |= work->text.tables.len > 0 ? COFFER__MLYZE_FLAG_TABLES : 0;
     return flags && is_bare(trace) ? flags | COFFER__MLYZE_FLAG_WAS_BARE : flags;
+}
+
+/* Whether the compact tables of the source are those of the copy. */
+static bool keeps_tables(const rewriting *work)
+{
+    const coffer__mlyze_metadata *metadata = &work->trace->metadata;
+    uint64_t least = metadata->text_len + metadata->stacks.frame_count * COFFER__MLYZE_FRAME_TEXT_MIN;
+    return coffer__mlyze_has_tables(&work->trace->header) && !work->opts->plain &&
+           *members_to_add(work->trace) == '\0' &&
+           (work->opts->archive || least >= COFFER__MLYZE_TABLES_LEAST);
+}
+
+static coffer_status copy_tables(rewriting *work, coffer_error *err)
+{
+    const coffer_mlyze *trace = work->trace;
+    char *stored = NULL;
+    coffer_status status =
+        coffer__mlyze_read_metadata(&stored, trace->source, &trace->header, &trace->limits, err);
+    coffer__buffer_init(&work->text.tables, SIZE_MAX);
+    if (!status && !coffer__buffer_append(&work->text.tables, stored, trace->header.metadata_len))
+        status = coffer__fail_no_memory(err, trace->header.metadata_len);
+    coffer__free(stored);
+    return status;
 }
 
 static coffer_status prepare_text(rewriting *work, coffer_error *err)
@@ -59,12 +85,18 @@ static coffer_status prepare_text(rewriting *work, coffer_error *err)
         sum = COFFER__MLYZE_SUM_STRIP;
     else if (work->opts->plain && !is_bare(trace))
         sum = COFFER__MLYZE_SUM_ADD;
+    size_t len = trace->header.metadata_len;
+    if (sum == COFFER__MLYZE_SUM_KEEP && keeps_tables(work))
+        return copy_tables(work, err);
     coffer_status status =
-        coffer__mlyze_read_metadata(&text, trace->source, &trace->header, &trace->limits, err);
+        coffer__mlyze_has_tables(&trace->header)
+            ? coffer__mlyze_tables_text(&text, &len, &trace->metadata, err)
+            : coffer__mlyze_read_metadata(&text, trace->source, &trace->header, &trace->limits, err);
     if (!status)
-        status = coffer__mlyze_copy_text(&work->text, text, trace->header.metadata_len, members_to_add(trace),
-                                         sum, err);
+        status = coffer__mlyze_copy_text(&work->text, text, len, members_to_add(trace), sum, err);
     coffer__free(text);
+    if (!status)
+        status = coffer__mlyze_copied_tables(&work->text, work->front.flags, &trace->limits, err);
     return status;
 }
 
@@ -157,7 +189,7 @@ static coffer_status rewrite(rewriting *work, coffer_error *err)
         status = copy_events(work, &extensions, work->sink, err);
     if (!status)
         status = settle(work, extensions, err);
-    coffer__free(work->text.text);
+    coffer__mlyze_copied_text_free(&work->text);
     coffer__mlyze_map_free(work->map);
     return status;
 }

@@ -65,6 +65,7 @@ coffer_status coffer__mlyze_compress(coffer_node *out, const char *path, const c
     uint64_t dropped = 0;
     int lock = -1;
     options.plain = opts->plain;
+    options.archive = opts->archive;
     options.level = opts->level;
     options.overwrite = opts->overwrite;
     options.drop_extensions = opts->drop_extensions;

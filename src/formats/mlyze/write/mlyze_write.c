@@ -10,7 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define LEVEL_MAX 12
+#define LEVEL_MAX 12         /* of LZ4 */
+#define ARCHIVE_LEVEL_MAX 19 /* of zstd */
 
 /* ---- Creating ---- */
 
@@ -20,9 +21,14 @@ coffer_status coffer__mlyze_take_opts(coffer_mlyze_writer_opts *out, const coffe
     coffer_status status = coffer__take_options(out, sizeof *out, given, err);
     if (status)
         return status;
-    if (out->level < 0 || out->level > LEVEL_MAX)
+    int most = out->archive ? ARCHIVE_LEVEL_MAX : LEVEL_MAX;
+    if (out->level < 0 || out->level > most)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "level %d is out of range: 0 (fast) to %d", out->level, LEVEL_MAX);
+                            "level %d is out of range: 0 (%s) to %d", out->level,
+                            out->archive ? "default" : "fast", most);
+    if (out->archive && out->plain)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a trace is plain or an archive, not both");
     return COFFER_OK;
 }
 
@@ -50,12 +56,49 @@ void coffer__mlyze_writer_free(coffer_mlyze_writer *writer)
     coffer__mlyze_parts_close(&writer->parts);
     coffer__mlyze_area_free(&writer->area);
     coffer__mlyze_sealer_free(&writer->sealer);
+    if (writer->packer)
+        coffer__mlyze_packer_free(writer->packer);
+    coffer__free(writer->packer);
+    coffer_mlyze_events_free(&writer->columns);
     coffer__mlyze_marks_free(&writer->marks);
     coffer__mlyze_pools_free(&writer->pools);
     coffer__json_free(writer->extra);
     coffer__free(writer->raw);
     coffer__free(writer->path);
     coffer__free(writer);
+}
+
+static coffer_status add_to_area(coffer_mlyze_writer *writer, const uint8_t *bytes, size_t len,
+                                 coffer_error *err)
+{
+    coffer__mlyze_area *area = &writer->area;
+    if (coffer__mlyze_area_needs_room(area, len)) {
+        coffer__mlyze_draft draft = coffer__mlyze_draft_of(writer);
+        uint32_t metadata_len = 0, crc;
+        coffer_status status = COFFER_OK;
+        if (writer->opts.plain) /* otherwise the room is given back in any case */
+            status = coffer__mlyze_measure(&metadata_len, &crc, &draft, err);
+        if (!status)
+            status = coffer__mlyze_area_place(area, metadata_len, err);
+        if (status)
+            return status;
+    }
+    return coffer__mlyze_area_add(area, bytes, len, err);
+}
+
+static coffer_status put_bytes(void *context, const uint8_t *bytes, size_t len, coffer_error *err)
+{
+    return add_to_area(context, bytes, len, err);
+}
+
+static coffer_status make_packer(coffer_mlyze_writer *writer, coffer_error *err)
+{
+    writer->packer = coffer__calloc(1, sizeof *writer->packer);
+    if (!writer->packer)
+        return coffer__fail_no_memory(err, sizeof *writer->packer);
+    coffer_status status = coffer__mlyze_packer_init(writer->packer, put_bytes, writer, writer->opts.level,
+                                                     &writer->limits, err);
+    return status ? status : coffer__mlyze_events_reserve(&writer->columns, err);
 }
 
 static coffer_status new_writer(coffer_mlyze_writer **out, const char *path,
@@ -78,8 +121,11 @@ static coffer_status new_writer(coffer_mlyze_writer **out, const char *path,
         writer->raw->time = 0;
     if (!status && opts->extra_json)
         status = take_extra(writer, opts->extra_json, err);
-    if (!status && !(opts->plain && !opts->recording))
-        status = coffer__mlyze_sealer_init(&writer->sealer, opts->plain ? 0 : opts->level, err);
+    if (!status && opts->archive && !opts->recording)
+        status = make_packer(writer, err);
+    else if (!status && !(opts->plain && !opts->recording))
+        status =
+            coffer__mlyze_sealer_init(&writer->sealer, opts->plain || opts->archive ? 0 : opts->level, err);
     if (status) {
         coffer__mlyze_writer_free(writer);
         return status;
@@ -156,20 +202,23 @@ static coffer_status log_strings(coffer_mlyze_writer *writer, coffer_error *err)
     return status;
 }
 
-static coffer_status add_to_area(coffer_mlyze_writer *writer, const uint8_t *bytes, size_t len,
-                                 coffer_error *err)
+/* Extension events have bodies in the bytes, so the packer gets both forms. */
+static coffer_status pack(coffer_mlyze_writer *writer, coffer_error *err)
 {
-    coffer__mlyze_area *area = &writer->area;
-    if (coffer__mlyze_area_needs_room(area, len)) {
-        coffer__mlyze_draft draft = coffer__mlyze_draft_of(writer);
-        uint32_t metadata_len, crc;
-        coffer_status status = coffer__mlyze_measure(&metadata_len, &crc, &draft, err);
-        if (!status)
-            status = coffer__mlyze_area_place(area, metadata_len, err);
-        if (status)
-            return status;
-    }
-    return coffer__mlyze_area_add(area, bytes, len, err);
+    coffer__mlyze_raw *raw = writer->raw;
+    coffer__mlyze_bodies bodies = { .bytes = raw->bytes, .len = raw->len };
+    coffer__mlyze_decoder decoder = { .at = raw->bytes,
+                                      .end = raw->bytes + raw->len,
+                                      .time = raw->start,
+                                      .extensions = true,
+                                      .out = &writer->columns };
+    writer->columns.count = 0;
+    coffer__mlyze_decode_events(&decoder);
+    if (!writer->extensions)
+        bodies.bytes = NULL;
+    coffer_status status = coffer__mlyze_packer_add(writer->packer, &writer->columns, &bodies, err);
+    coffer__mlyze_raw_clear(raw);
+    return status;
 }
 
 coffer_status coffer__mlyze_close_block(coffer_mlyze_writer *writer, coffer_error *err)
@@ -181,6 +230,8 @@ coffer_status coffer__mlyze_close_block(coffer_mlyze_writer *writer, coffer_erro
         status = log_strings(writer, err);
     if (status || raw->count == 0)
         return status;
+    if (writer->packer)
+        return pack(writer, err);
     if (sealer->state)
         coffer__mlyze_seal(sealer, raw->bytes, raw->len, raw->count, raw->start);
     if (writer->opts.recording)

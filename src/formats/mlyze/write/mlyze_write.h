@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/json.h"
+#include "formats/mlyze/archive/mlyze_archive.h"
 #include "formats/mlyze/write/mlyze_encode.h"
 #include "formats/mlyze/write/mlyze_parts.h"
 #include "io/sink.h"
@@ -47,6 +48,12 @@ bool coffer__mlyze_is_own_key(const char *key, size_t len);
 coffer_status coffer__mlyze_measure(uint32_t *len, uint32_t *crc, const coffer__mlyze_draft *draft,
                                     coffer_error *err);
 
+/* The metadata as compact tables. */
+coffer_status coffer__mlyze_draft_tables(coffer__buffer *out, const coffer__mlyze_draft *draft,
+                                         coffer_error *err);
+/* Whether a trace with these flags has its metadata in that form. */
+bool coffer__mlyze_wants_tables(const coffer__mlyze_draft *draft, uint32_t flags);
+
 /* Writes the metadata to a sink: appended, or with `at` patched there. The checksum counts the digits of a
  * plain trace's sum as they are written. */
 coffer_status coffer__mlyze_send_metadata(uint32_t *len, uint32_t *crc, coffer__sink *sink, uint64_t at,
@@ -85,8 +92,13 @@ coffer_status coffer__mlyze_patch_front(coffer__sink *sink, coffer__mlyze_front 
 typedef struct coffer__mlyze_copied_text {
     char *text; /* coffer__free() */
     size_t len, json_len;
-    bool summed; /* ends with the checksum of a plain trace, whose digits are zeros */
+    bool summed;           /* ends with the checksum of a plain trace, whose digits are zeros */
+    coffer__buffer tables; /* the same as compact tables, which are written instead; empty = not */
 } coffer__mlyze_copied_text;
+void coffer__mlyze_copied_text_free(coffer__mlyze_copied_text *text);
+/* Makes the tables of a text whose trace will have these flags, if it wants them. */
+coffer_status coffer__mlyze_copied_tables(coffer__mlyze_copied_text *text, uint32_t flags,
+                                          const coffer_limits *limits, coffer_error *err);
 
 /* members : JSON to insert, such as "\"a\":1,"; "" = none. Of a plain copy (sums): the text ends with a
  * checksum; otherwise it stays as it is, or (strip) loses it. */
@@ -148,9 +160,11 @@ struct coffer_mlyze_writer {
     bool extensions;
     coffer__mlyze_raw *raw;
     coffer__mlyze_sealer sealer;
-    coffer__sink *sink;        /* the trace; of a recording, only during commit */
-    coffer__mlyze_area area;   /* unused by a recording */
-    coffer__mlyze_parts parts; /* used by a recording */
+    coffer__mlyze_packer *packer; /* of an archive; a recording becomes one during commit */
+    coffer_mlyze_events columns;  /* for the packer */
+    coffer__sink *sink;           /* the trace; of a recording, only during commit */
+    coffer__mlyze_area area;      /* unused by a recording */
+    coffer__mlyze_parts parts;    /* used by a recording */
     coffer__mlyze_logged logged;
 };
 

@@ -21,6 +21,12 @@ void coffer__mlyze_part_as_trace(coffer_mlyze *out, coffer_source *part, bool fu
                         COFFER__MLYZE_FLAG_EXTENSIONS | (full_sums ? COFFER__MLYZE_FLAG_FULL_SUMS : 0);
 }
 
+static coffer_status put_bytes(void *context, const uint8_t *bytes, size_t len, coffer_error *err)
+{
+    coffer__mlyze_copy *copy = context;
+    return coffer__sink_write(copy->sink, bytes, len, err);
+}
+
 coffer_status coffer__mlyze_copy_init(coffer__mlyze_copy *copy, coffer__sink *sink, const coffer_mlyze *from,
                                       const coffer_mlyze_writer_opts *opts, coffer_error *err)
 {
@@ -34,12 +40,22 @@ coffer_status coffer__mlyze_copy_init(coffer__mlyze_copy *copy, coffer__sink *si
     copy->raw = coffer__malloc(sizeof *copy->raw);
     if (!copy->raw)
         return coffer__fail_no_memory(err, sizeof *copy->raw);
-    return opts->plain ? COFFER_OK : coffer__mlyze_sealer_init(&copy->sealer, opts->level, err);
+    copy->raw->time = 0;
+    coffer__mlyze_raw_clear(copy->raw);
+    if (opts->plain)
+        return COFFER_OK;
+    if (!opts->archive)
+        return coffer__mlyze_sealer_init(&copy->sealer, opts->level, err);
+    return copy->keep_packed && coffer__mlyze_has_archive(&from->header)
+               ? COFFER_OK
+               : coffer__mlyze_packer_init(&copy->packer, put_bytes, copy, opts->level, &from->limits, err);
 }
 
 void coffer__mlyze_copy_free(coffer__mlyze_copy *copy)
 {
     coffer__mlyze_sealer_free(&copy->sealer);
+    coffer__mlyze_packer_free(&copy->packer);
+    coffer__mlyze_unpacker_free(&copy->unpacker);
     coffer_mlyze_events_free(&copy->columns);
     coffer__free(copy->raw);
 }
@@ -67,6 +83,13 @@ static coffer_status keep_block(coffer__mlyze_copy *copy, const coffer__mlyze_bl
     return status;
 }
 
+static coffer_status fail_large(coffer_error *err, const coffer__mlyze_block *block)
+{
+    return coffer__fail(err, COFFER_E_UNSUPPORTED, block->offset,
+                        "event %" PRIu64 " takes %" PRIu32 " bytes: a block of a compressed trace holds %d",
+                        block->first_event, block->raw_size, COFFER__MLYZE_BLOCK_RAW_MAX);
+}
+
 static coffer_status seal_block(coffer__mlyze_copy *copy, const coffer__mlyze_block *block,
                                 const uint8_t *bytes, size_t len, coffer_error *err)
 {
@@ -74,10 +97,7 @@ static coffer_status seal_block(coffer__mlyze_copy *copy, const coffer__mlyze_bl
     if (status)
         return status;
     if (len < block->raw_size || len > COFFER__MLYZE_BLOCK_RAW_MAX)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, block->offset,
-                            "event %" PRIu64 " takes %" PRIu32
-                            " bytes: a block of a compressed trace holds %d",
-                            block->first_event, block->raw_size, COFFER__MLYZE_BLOCK_RAW_MAX);
+        return fail_large(err, block);
     coffer__mlyze_seal(&copy->sealer, bytes, len, block->event_count, block->time);
     return coffer__sink_write(copy->sink, copy->sealer.block, copy->sealer.len, err);
 }
@@ -121,7 +141,7 @@ static coffer_status write_anew(coffer__mlyze_copy *copy, coffer_error *err)
 }
 
 /* Leaves out extension events; the time of what follows stays the same. */
-static size_t drop_extensions(coffer_mlyze_events *columns)
+size_t coffer__mlyze_drop_extensions(coffer_mlyze_events *columns)
 {
     size_t kept = 0, all = columns->count;
     for (size_t i = 0; i < all; i++) {
@@ -138,23 +158,39 @@ static size_t drop_extensions(coffer_mlyze_events *columns)
     return all - kept;
 }
 
+coffer_status coffer__mlyze_fail_extension(coffer_error *err, uint64_t offset, uint64_t event, uint8_t type)
+{
+    return coffer__fail(err, COFFER_E_UNSUPPORTED, offset,
+                        "event %" PRIu64
+                        " is an extension of type %u: a plain trace cannot have it (drop them with "
+                        "\"drop-extensions\")",
+                        event, type);
+}
+
 static coffer_status write_plain(coffer__mlyze_copy *copy, const coffer__mlyze_block *block,
                                  const uint8_t *bytes, size_t len, coffer_error *err)
 {
     const coffer_mlyze_events *columns = &copy->columns;
     for (size_t i = 0; i < columns->count; i++) {
         if (columns->type[i] > COFFER_MLYZE_MARKER)
-            return coffer__fail(err, COFFER_E_UNSUPPORTED, block->offset,
-                                "event %" PRIu64
-                                " is an extension of type %u: a plain trace cannot have it (drop them with "
-                                "\"drop-extensions\")",
-                                (block->first_event + i), columns->type[i]);
+            return coffer__mlyze_fail_extension(err, block->offset, block->first_event + i, columns->type[i]);
     }
     if (block->time < copy->time)
         return write_anew(copy, err);
     if (block->time == copy->time)
         return coffer__sink_write(copy->sink, bytes, len, err);
     return write_rebased(copy, block->time - copy->time, bytes, len, err);
+}
+
+/* ---- Into an archive ---- */
+
+static coffer_status pack_block(coffer__mlyze_copy *copy, const coffer__mlyze_block *block,
+                                const uint8_t *bytes, size_t len, bool extensions, coffer_error *err)
+{
+    coffer__mlyze_bodies bodies = { .bytes = extensions ? bytes : NULL, .len = len };
+    if (len < block->raw_size)
+        return fail_large(err, block);
+    return coffer__mlyze_packer_add(&copy->packer, &copy->columns, &bodies, err);
 }
 
 /* ---- Both ---- */
@@ -176,10 +212,14 @@ static coffer_status copy_block(coffer__mlyze_copy *copy, const coffer__mlyze_bl
     if (status)
         return status;
     if (copy->opts->drop_extensions && highest > COFFER_MLYZE_MARKER) {
-        copy->dropped += drop_extensions(&copy->columns);
-        return write_anew(copy, err);
+        copy->dropped += coffer__mlyze_drop_extensions(&copy->columns);
+        if (!copy->opts->archive)
+            return write_anew(copy, err);
+        highest = COFFER_MLYZE_MARKER;
     }
     copy->extensions |= highest > COFFER_MLYZE_MARKER;
+    if (copy->opts->archive)
+        return pack_block(copy, block, bytes, len, highest > COFFER_MLYZE_MARKER, err);
     if (copy->opts->plain)
         return write_plain(copy, block, bytes, len, err);
     /* Unknown extension events are not in the columns and cannot be encoded from them. */
@@ -197,6 +237,9 @@ coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer__m
                                        coffer_error *err)
 {
     coffer__mlyze_decoder decoder;
+    if (coffer__mlyze_has_archive(&copy->from->header))
+        return copy->keep_packed ? keep_block(copy, block, err)
+                                 : coffer__mlyze_copy_archive_block(copy, block, err);
     coffer_status status =
         coffer__mlyze_decode_block(&copy->columns, &decoder, copy->from, block, false, err);
     if (status)
@@ -211,6 +254,10 @@ coffer_status coffer__mlyze_copy_block(coffer__mlyze_copy *copy, const coffer__m
 coffer_status coffer__mlyze_copy_end(coffer__mlyze_copy *copy, uint64_t *area_len, coffer_error *err)
 {
     coffer_status status = flush_run(copy, err);
+    if (!status && copy->packer.put)
+        status = coffer__mlyze_packer_end(&copy->packer, err);
+    if (!status && coffer__mlyze_has_archive(&copy->from->header))
+        status = coffer__mlyze_copy_flush(copy, err);
     if (!status)
         *area_len = coffer__sink_position(copy->sink) - copy->start;
     return status;

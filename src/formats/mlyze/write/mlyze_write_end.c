@@ -41,8 +41,17 @@ static coffer_status write_front(coffer__mlyze_front *front, coffer_mlyze_writer
 
 /* ---- A recording ---- */
 
-static coffer_status copy_as_plain(coffer_mlyze_writer *writer, coffer__mlyze_front *front,
-                                   coffer_source *part, coffer_error *err)
+/* The length of the events is known now. */
+static coffer_status patch_header(coffer_mlyze_writer *writer, const coffer__mlyze_front *front,
+                                  coffer_error *err)
+{
+    uint8_t header[COFFER__MLYZE_HEADER_SIZE];
+    coffer__mlyze_compose_header(header, front);
+    return coffer__sink_patch(writer->sink, 0, header, sizeof header, err);
+}
+
+static coffer_status copy_in_other_form(coffer_mlyze_writer *writer, coffer__mlyze_front *front,
+                                        coffer_source *part, coffer_error *err)
 {
     coffer__mlyze_copy copy = { 0 };
     coffer_mlyze trace;
@@ -62,6 +71,8 @@ static coffer_status copy_as_plain(coffer_mlyze_writer *writer, coffer__mlyze_fr
     if (!status)
         status = coffer__mlyze_copy_end(&copy, &front->area_len, err);
     coffer__mlyze_copy_free(&copy);
+    if (!status && writer->opts.archive)
+        return patch_header(writer, front, err);
     if (status || writer->opts.no_checksums)
         return status;
     front->area_crc = coffer__sink_crc(writer->sink);
@@ -73,13 +84,13 @@ static coffer_status copy_part(coffer_mlyze_writer *writer, coffer__mlyze_front 
     const coffer__mlyze_parts *parts = &writer->parts;
     coffer_source *part = NULL;
     coffer_status status;
-    if (!writer->opts.plain)
+    if (!writer->opts.plain && !writer->opts.archive)
         return coffer__sink_copy_file(writer->sink, parts->part, COFFER__MLYZE_PARTS_HEADER,
                                       parts->part_size - COFFER__MLYZE_PARTS_HEADER, parts->part_path, err);
     status = coffer__source_over_fd(&part, parts->part, false, parts->part_size, parts->part_path, NULL, err);
     if (status)
         return status;
-    status = copy_as_plain(writer, front, part, err);
+    status = copy_in_other_form(writer, front, part, err);
     coffer_source_close(part);
     return status;
 }
@@ -111,7 +122,10 @@ static coffer_status join_parts(coffer_mlyze_writer *writer, coffer_error *err)
 
 /* ---- Both ---- */
 
-/* The metadata outgrew its room: a second file replaces the first. */
+/* The rest of the room for the metadata is given back when it is larger. */
+#define SPACES_MAX 4096
+
+/* The metadata takes more or much less than its room: a second file replaces the first. */
 static coffer_status move_area(coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer__sink_opts options = { .exclusive = !writer->opts.overwrite };
@@ -134,11 +148,13 @@ static coffer_status join_area(coffer_mlyze_writer *writer, coffer_error *err)
     coffer__mlyze_front front = front_of(writer, coffer__mlyze_area_size(area));
     uint32_t len, crc;
     coffer_status status;
+    if (area->room && !writer->opts.plain)
+        return move_area(writer, err);
     if (area->room) {
         status = coffer__mlyze_measure(&len, &crc, &draft, err);
         if (status)
             return status;
-        return len <= area->room
+        return len <= area->room && area->room - len <= SPACES_MAX
                    ? coffer__mlyze_patch_front(writer->sink, &front, (uint32_t)area->room, &draft, err)
                    : move_area(writer, err);
     }
@@ -149,6 +165,8 @@ static coffer_status join_area(coffer_mlyze_writer *writer, coffer_error *err)
 static coffer_status finish(coffer_mlyze_writer *writer, coffer_error *err)
 {
     coffer_status status = coffer__mlyze_close_block(writer, err);
+    if (!status && writer->packer)
+        status = coffer__mlyze_packer_end(writer->packer, err);
     if (status)
         return status;
     status = writer->opts.recording ? join_parts(writer, err) : join_area(writer, err);

@@ -1,4 +1,6 @@
 /* Writes the metadata from the tables piece by piece: stacks share frames in memory, but not in the JSON. */
+#include "formats/mlyze/read/mlyze_metadata.h"
+#include "formats/mlyze/write/mlyze_tables_pack.h"
 #include "formats/mlyze/write/mlyze_write.h"
 
 #include "base/buffer.h"
@@ -12,15 +14,15 @@
 #include <string.h>
 
 #define PIECE ((size_t)1 << 18)
-/* {"file_id":0,"line":0,"func_id":0}, */
-#define FRAME_MIN 35
-#define FRAME_MAX (FRAME_MIN + 3 * 20)
 #define METADATA_MAX UINT32_MAX
+#define NAME_LEAST 8 /* bytes of a name: "0":"a", */
 
 typedef struct composing {
     coffer__buffer text;
-    coffer__sink *sink; /* NULL = measure only */
-    uint64_t at;        /* where the sink is patched; 0 = append */
+    coffer__sink *sink;   /* NULL = measure only */
+    coffer__buffer *into; /* collect the text there, without the stacks; NULL = do not */
+    size_t hole;          /* where it has an empty object in their place */
+    uint64_t at;          /* where the sink is patched; 0 = append */
     uint64_t len;
     uint32_t crc;
     uint32_t *path; /* the calls of a stack */
@@ -60,6 +62,8 @@ static coffer_status send(composing *work, coffer_error *err)
         return fail_too_long(err);
     work->crc = coffer__crc32(work->crc, work->text.data, work->text.len);
     coffer_status status = COFFER_OK;
+    if (work->into && !coffer__buffer_append(work->into, work->text.data, work->text.len))
+        return coffer__fail_no_memory(err, work->text.len);
     if (work->sink && work->at)
         status = coffer__sink_patch(work->sink, work->at + work->len, work->text.data, work->text.len, err);
     else if (work->sink)
@@ -81,38 +85,6 @@ static void put(coffer__buffer *out, const char *text)
 
 /* ---- Stacks ---- */
 
-static uint8_t *copy(uint8_t *to, const char *text)
-{
-    size_t len = strlen(text);
-    memcpy(to, text, len);
-    return to + len;
-}
-
-static uint8_t *put_u64(uint8_t *to, uint64_t value)
-{
-    uint8_t digits[20];
-    size_t len = 0;
-    do
-        digits[len++] = (uint8_t)('0' + value % 10);
-    while (value /= 10);
-    while (len > 0)
-        *to++ = digits[--len];
-    return to;
-}
-
-static void put_frame(coffer__buffer *out, const coffer_mlyze_frame *frame, bool last)
-{
-    size_t before = out->len;
-    uint8_t *start = coffer__buffer_extend(out, FRAME_MAX), *to = start;
-    if (!start)
-        return;
-    to = put_u64(copy(to, "{\"file_id\":"), frame->file_id);
-    to = put_u64(copy(to, ",\"line\":"), frame->line);
-    to = put_u64(copy(to, ",\"func_id\":"), frame->func_id);
-    to = copy(to, last ? "}" : "},");
-    out->len = before + (size_t)(to - start);
-}
-
 /* Calls lead from the innermost frame outwards; the text begins with the outermost one. */
 static coffer_status put_stack(composing *work, const coffer__mlyze_stack_pool *stacks,
                                const coffer__mlyze_pool_stack *stack, bool first, coffer_error *err)
@@ -131,7 +103,7 @@ static coffer_status put_stack(composing *work, const coffer__mlyze_stack_pool *
         work->path[--at] = call;
     coffer__buffer_printf(&work->text, "%s\"%" PRIu64 "\":[", first ? "" : ",", stack->id);
     for (size_t i = 0; !status && i < depth; i++) {
-        put_frame(&work->text, &stacks->calls[work->path[i] - 1].frame, i + 1 == depth);
+        coffer__mlyze_text_frame(&work->text, &stacks->calls[work->path[i] - 1].frame, i + 1 == depth);
         status = send_when_full(work, err);
     }
     put(&work->text, "]");
@@ -142,11 +114,11 @@ static coffer_status put_stack(composing *work, const coffer__mlyze_stack_pool *
 static coffer_status expect_room(const coffer__mlyze_stack_pool *stacks, coffer_error *err)
 {
     uint64_t frames = 0;
-    for (size_t i = 0; i < stacks->count && frames <= METADATA_MAX / FRAME_MIN; i++) {
+    for (size_t i = 0; i < stacks->count && frames <= METADATA_MAX / COFFER__MLYZE_FRAME_TEXT_MIN; i++) {
         if (stacks->items[i].listed && stacks->items[i].call)
             frames += stacks->calls[stacks->items[i].call - 1].depth;
     }
-    return frames <= METADATA_MAX / FRAME_MIN ? COFFER_OK : fail_too_long(err);
+    return frames <= METADATA_MAX / COFFER__MLYZE_FRAME_TEXT_MIN ? COFFER_OK : fail_too_long(err);
 }
 
 static coffer_status put_stacks(composing *work, const coffer__mlyze_stack_pool *stacks, const char *repaired,
@@ -158,7 +130,8 @@ static coffer_status put_stacks(composing *work, const coffer__mlyze_stack_pool 
     put(&work->text, repaired ? repaired : "");
     put(&work->text,
         "\"" COFFER__MLYZE_ORDER_KEY "\":\"" COFFER__MLYZE_OUTERMOST_FIRST "\",\"stack_traces\":{");
-    for (size_t i = 0; !status && i < stacks->count; i++) {
+    work->hole = (size_t)work->len + work->text.len - 1;
+    for (size_t i = 0; !status && !work->into && i < stacks->count; i++) {
         if (!stacks->items[i].listed)
             continue;
         status = put_stack(work, stacks, &stacks->items[i], first, err);
@@ -263,6 +236,34 @@ coffer_status coffer__mlyze_send_metadata(uint32_t *len, uint32_t *crc, coffer__
         *crc = work.crc;
     }
     return status;
+}
+
+coffer_status coffer__mlyze_draft_tables(coffer__buffer *out, const coffer__mlyze_draft *draft,
+                                         coffer_error *err)
+{
+    coffer__buffer json = COFFER__BUFFER_INIT;
+    composing work = { .text = COFFER__BUFFER_INIT, .into = &json };
+    coffer_status status = compose(&work, draft, err);
+    coffer__mlyze_tables_source from = { (const char *)json.data, json.len, work.hole, 0,
+                                         &draft->pools->stacks };
+    if (!status)
+        status = coffer__mlyze_tables_pack(out, &from, err);
+    coffer__buffer_free(&json);
+    return status;
+}
+
+bool coffer__mlyze_wants_tables(const coffer__mlyze_draft *draft, uint32_t flags)
+{
+    const coffer__mlyze_stack_pool *stacks = &draft->pools->stacks;
+    size_t names = draft->pools->files.count + draft->pools->functions.count;
+    uint64_t least = names * NAME_LEAST;
+    if (!(flags & COFFER__MLYZE_FLAG_BLOCKS))
+        return false;
+    for (size_t i = 0; i < stacks->count && least < COFFER__MLYZE_TABLES_LEAST; i++) {
+        if (stacks->items[i].listed && stacks->items[i].call)
+            least += stacks->calls[stacks->items[i].call - 1].depth * COFFER__MLYZE_FRAME_TEXT_MIN;
+    }
+    return flags & COFFER__MLYZE_FLAG_ARCHIVE || least >= COFFER__MLYZE_TABLES_LEAST;
 }
 
 /* ---- Marks ---- */
