@@ -26,9 +26,13 @@ def is_url(path: object) -> bool:
     return isinstance(path, str) and "://" in path
 
 
+_NATIVE = ("http://", "https://", "s3://", "hf://")  # coffer_is_remote
+
+
 def as_input(path: Any) -> Any:
-    """A path as str, a URL as a file object of fsspec; bytes and file objects as they are."""
-    if is_url(path):
+    """A path as str, also of a server that the library reads from; other URLs as a file object of fsspec; bytes and file
+    objects as they are."""
+    if is_url(path) and not path.startswith(_NATIVE):
         try:
             import fsspec
         except ImportError:
@@ -38,7 +42,8 @@ def as_input(path: Any) -> Any:
 
 
 def open(path: Input, mode: str = "r", **options: Any) -> Any:
-    """Opens a file of any kind: a path, bytes, a binary file object, or a URL when fsspec is installed.
+    """Opens a file of any kind: a path, bytes, a binary file object, an address (http, https, s3, hf), or any
+    other URL when fsspec is installed.
 
     Models (mcf, safetensors, GGUF, npy, npz, a Hugging Face folder) give a coffer.mcf.Model, training sets a
     coffer.mldf.Dataset, scans a coffer.mscan.Scan, traces (also of heaptrack) a coffer.mlyze.Trace, matrices a
@@ -127,6 +132,6 @@ def file_identity(path: str) -> "tuple[int, int]":
 def pickled(path: Optional[str], kind: str, options: "dict[str, Any]") -> "tuple[Any, tuple[Any, ...]]":
     if path is None:
         raise TypeError("only files that were opened by path can be pickled")
-    full = os.path.abspath(path)
+    full = path if is_url(path) else os.path.abspath(path)
     identity = file_identity(full) if os.path.isfile(full) else None
     return reopen, (full, kind, identity, options)

@@ -75,7 +75,7 @@ class _Recorder:
         for token in range(tokens):
             found = torch.autograd.grad(losses[:, token].sum(), outputs, retain_graph=token + 1 < tokens, allow_unused=True)
             for name, output, gradient in zip(names, outputs, found):
-                if gradient is not None:
+                if gradient is not None and token < output.numel() // output.shape[-1] // sequences:
                     here = gradient.reshape(sequences, -1, gradient.shape[-1])[:, token]
                     rows = slice(token, None, self.gradient[name].shape[0] // sequences)
                     self.gradient[name][rows] = self.blocks(here)
@@ -203,22 +203,33 @@ def _backward(model: torch.nn.Module, value: torch.Tensor) -> None:
             parameter.grad = gradient
 
 
+def _tokens(recorder: _Recorder, sequences: int) -> int:
+    """Tokens of each sequence. A layer sees all of them, or one row for a sequence, which counts as its first token."""
+    most = max((norms.shape[0] for norms in recorder.activation.values()), default=0)
+    for name, norms in recorder.activation.items():
+        if norms.shape[0] not in (most, sequences) or norms.shape[0] % sequences:
+            raise ValueError(f"layer {name} saw {norms.shape[0]} tokens, others {most} in {sequences} sequences: which ones is "
+                             "not known. Leave it out with layers=")
+    return most // sequences
+
+
 def _write(writer: "_mscan.Writer", recorder: _Recorder, ids: "Mapping[str, int]", sequences: int,
            scale: "Tuple[float, float]", sources: "Optional[Sequence[str]]", first: int) -> None:
     import numpy as np
 
+    tokens = _tokens(recorder, sequences)
     for sequence in range(sequences):
         source = sources[first + sequence] if sources is not None and first + sequence < len(sources) else None
-        parts, tokens = [], 0
+        parts = []
         for layer, param in ids.items():
             norms = recorder.activation.get(layer)
             if norms is None:
                 continue
-            tokens = norms.shape[0] // sequences
-            rows = slice(sequence * tokens, (sequence + 1) * tokens)
+            own = norms.shape[0] // sequences
+            rows = slice(sequence * own, (sequence + 1) * own)
             parts.append(_records(recorder, norms[rows], _rows(recorder.gradient.get(layer), rows), param, scale))
         records = np.concatenate(parts) if parts else np.empty(0, _mscan.RECORD)
-        writer.sequence(records[np.argsort(records["token_idx"], kind="stable")], max(tokens, 0), source)
+        writer.sequence(records[np.argsort(records["token_idx"], kind="stable")], tokens, source)
 
 
 def _rows(norms: Optional[torch.Tensor], rows: slice) -> Optional[torch.Tensor]:

@@ -95,7 +95,7 @@ static int execute(PyObject *module)
         core_add_models(module) || core_add_mcf_writer(module) || core_add_mcf_editor(module) ||
         core_add_quant(module) || core_add_mldf(module) || core_add_mldf_writer(module) ||
         core_add_mscan(module) || core_add_mscan_writer(module) || core_add_mlyze(module) ||
-        core_add_pycauset(module))
+        core_add_pycauset(module) || core_add_parts(module))
         return -1;
     return 0;
 }

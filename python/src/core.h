@@ -43,6 +43,7 @@ int core_add_mscan(PyObject *module);
 int core_add_mscan_writer(PyObject *module);
 int core_add_mlyze(PyObject *module);
 int core_add_pycauset(PyObject *module);
+int core_add_parts(PyObject *module);
 
 /* ---- Errors ---- */
 
@@ -112,6 +113,9 @@ PyObject *core_handle_fail(PyObject *object, const coffer_error *err);
 PyObject *core_handle_close(PyObject *object, PyObject *unused);
 PyObject *core_handle_closed(PyObject *object, void *unused);
 void core_handle_dealloc(PyObject *object); /* after the handle itself was freed */
+
+/* Changes of metadata from a list of (kind, path, value); NULL with an exception. */
+coffer_pycauset_changes *core_pycauset_changes(core_state *state, PyObject *list);
 
 /* ---- Writers ---- */
 

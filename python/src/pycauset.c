@@ -323,7 +323,7 @@ static bool add_change(core_state *state, coffer_pycauset_changes *changes, PyOb
     return !status;
 }
 
-static coffer_pycauset_changes *take_changes(core_state *state, PyObject *list)
+coffer_pycauset_changes *core_pycauset_changes(core_state *state, PyObject *list)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_changes *changes = NULL;
@@ -352,7 +352,7 @@ static PyObject *edit(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO!", &path, &PyList_Type, &list))
         return NULL;
     PyObject *bytes = core_path(path);
-    coffer_pycauset_changes *changes = bytes ? take_changes(state, list) : NULL;
+    coffer_pycauset_changes *changes = bytes ? core_pycauset_changes(state, list) : NULL;
     if (changes) {
         Py_BEGIN_ALLOW_THREADS
         status = coffer_pycauset_editor_open(&editor, PyBytes_AsString(bytes), NULL, &err);
@@ -388,7 +388,7 @@ static PyObject *write_matrix(PyObject *module, PyObject *args)
                           &PyList_Type, &list, &overwrite))
         return NULL;
     PyObject *bytes = core_path(path);
-    coffer_pycauset_changes *changes = bytes ? take_changes(state, list) : NULL;
+    coffer_pycauset_changes *changes = bytes ? core_pycauset_changes(state, list) : NULL;
     shape.dtype = changes ? core_dtype(name) : COFFER_DTYPE_NONE;
     size_t size = shape.dtype == COFFER_DTYPE_BIT ? 1 : coffer_dtype_size(shape.dtype);
     if (!PyErr_Occurred() && (cols && rows && (size_t)values.len / size / cols < rows))

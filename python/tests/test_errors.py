@@ -1,4 +1,7 @@
+import http.server
 import os
+import pickle
+import re
 import signal
 import threading
 import time
@@ -184,3 +187,53 @@ def test_progress_is_a_bar_of_tqdm_or_nothing(model, monkeypatch, capsys):
     assert "check" in capsys.readouterr().err
     monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
     assert coffer.check(model, full=True, progress=True).ok
+
+
+class _Ranges(http.server.SimpleHTTPRequestHandler):
+    """Serves the current folder, with ranges."""
+
+    def do_GET(self):
+        try:
+            with open(self.path.lstrip("/"), "rb") as file:
+                data = file.read()
+        except OSError:
+            self.send_error(404)
+            return
+        found = re.match(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        begin, end = (int(found[1]), int(found[2] or len(data) - 1) + 1) if found else (0, len(data))
+        self.send_response(206 if found else 200)
+        self.send_header("Content-Length", str(min(end, len(data)) - begin))
+        self.send_header("ETag", f'"{len(data)}"')
+        if found:
+            self.send_header("Content-Range", f"bytes {begin}-{min(end, len(data)) - 1}/{len(data)}")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data[begin:end])
+
+    do_HEAD = do_GET
+
+    def log_message(self, *rest):
+        pass
+
+
+def test_files_of_a_server_are_opened_by_their_address(model, dataset, matrix):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Ranges)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}"
+        with coffer.open(f"{address}/{model}") as file:
+            np.testing.assert_array_equal(file["embed"], coffer.open(model)["embed"])
+        with coffer.open(f"{address}/{dataset}") as data:
+            assert data[3, "text"] == "caption 3" and data.column("label").sum() == 300
+            assert pickle.loads(pickle.dumps(data))[4, "label"] == 4
+        with coffer.open(f"{address}/{matrix}") as file:
+            assert file[2, 3] == 11.0
+        with pytest.raises(OSError):
+            coffer.open(f"{address}/nothing.mcf")
+        with pytest.raises(ValueError, match="only a file with a path"):
+            coffer.open(f"{address}/{model}", "r+")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -204,3 +204,24 @@ def test_a_model_of_transformers_is_scanned(kind):
     with coffer.open("t.mscan") as scan:
         assert coffer.check("t.mscan", full=True).ok and scan["grad_norm"].reshape(2, 9)[:, -1].sum() == 0
         assert (scan["grad_norm"].reshape(2, 9)[:, :-1] > 0).all()
+
+
+def test_a_layer_that_sees_some_of_the_tokens_is_refused_by_name(folder):
+    class Experts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.common, self.pooled = torch.nn.Linear(8, 8), torch.nn.Linear(8, 2)
+            self.expert = torch.nn.Linear(8, 8)
+
+        def forward(self, x):
+            x = self.common(x)
+            return x.sum() + self.expert(x.reshape(-1, 8)[:3]).sum() + self.pooled(x[:, 0]).sum()
+
+    model, batch = Experts(), torch.randn(2, 5, 8)
+    with pytest.raises(ValueError, match="layer expert saw 3 tokens"):
+        coffer.torch.scan(model, [batch], "s.mscan", loss=lambda output, _: output)
+    assert list(folder.iterdir()) == []
+    coffer.torch.scan(model, [batch], "s.mscan", layers=["common", "pooled"], loss=lambda output, _: output)
+    with coffer.open("s.mscan") as scan:
+        assert scan.tokens == 10 and (scan["param_id"] == 0).sum() == 10
+        assert sorted(scan["token_idx"][scan["param_id"] == 1]) == [0, 5]
