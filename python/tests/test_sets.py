@@ -47,7 +47,6 @@ def test_columns_and_batches_are_arrays(dataset):
         np.testing.assert_array_equal(batch["label"], [3, 3, 0])
         assert batch["vector"].shape == (3, 3) and batch["text"] == ["caption 3", "caption 3", "caption 0"]
         assert data.batch([])["label"].shape == (0,)
-        assert list(data.to_pandas(["label", "score"]).columns) == ["label", "score"]
 
 
 def test_values_of_the_wrong_kind_are_refused_and_nothing_is_written(folder):

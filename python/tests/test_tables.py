@@ -75,6 +75,7 @@ def test_a_table_of_arrow_becomes_a_set(folder):
 
 def test_pandas_and_back(mixed):
     pandas = pytest.importorskip("pandas")
+    assert list(mixed.to_pandas(["x", "n"]).columns) == ["x", "n"]
     frame = mixed.to_pandas()
     assert frame["n"].dtype == np.int64 and frame["x"].dtype == np.float64 and frame["maybe"].isna().sum() == 3
     assert coffer.mldf.from_pandas(frame, "again.mldf") == 7
