@@ -17,7 +17,7 @@ from harness import OURS, Contest, cached, main
 
 WORKERS, BATCH = 2, 32
 SAMPLES, SIZE = 4000, 100_000
-PICTURES, DIFFERENT, SIDE = 1024, 64, 224
+PICTURES, DIFFERENT, SIDE = 512, 64, 224
 SHARDS = 4
 torch.set_num_threads(1)
 
@@ -265,15 +265,15 @@ def with_torchvision(source):
 
 
 def pictures():
-    """JPEG pictures to 224 x 224: an epoch of 1024."""
+    """JPEG pictures to 224 x 224: an epoch of 512."""
     contest = Contest("DataLoader, 2 workers, JPEG to 224 x 224", per=PICTURES, runs=3)
-    folder = cached("pictures.folder", folder_of(picture, PICTURES))
-    contest.enter(OURS, with_coffer(cached("pictures.mldf", pictures_mldf), "image", image_size=(SIDE, SIDE)))
+    folder = cached(f"pictures{PICTURES}.folder", folder_of(picture, PICTURES))
+    contest.enter(OURS, with_coffer(cached(f"pictures{PICTURES}.mldf", pictures_mldf), "image", image_size=(SIDE, SIDE)))
     contest.enter("torchvision + Pillow, image folder", folder_loader(folder, with_pillow, ".jpg"), "torchvision")
     contest.enter("torchvision.io, image folder", folder_loader(folder, with_torchvision, ".jpg"), "torchvision")
     contest.enter("WebDataset + Pillow", lambda: webdataset_loader(
-        cached("pictures.shards", shards_of(picture, PICTURES, "jpg")), "jpg", with_pillow, PICTURES)(), "webdataset")
-    contest.enter("MDS + Pillow", mds_loader("pictures.mds", picture, with_pillow, PICTURES), "mosaicml-streaming")
+        cached(f"pictures{PICTURES}.shards", shards_of(picture, PICTURES, "jpg")), "jpg", with_pillow, PICTURES)(), "webdataset")
+    contest.enter("MDS + Pillow", mds_loader(f"pictures{PICTURES}.mds", picture, with_pillow, PICTURES), "mosaicml-streaming")
     contest.run()
 
 

@@ -125,10 +125,10 @@ def dequantizing():
 
     model = coffer.open(cached("quant.mcf", quantized))
     program = os.path.join(os.environ.get("COFFER_BENCH_BUILD", "build/release"), "bench", "bench_quant")
-    for kind in ("q8", "k4"):
+    for kind in ("q8", "k4", "q8", "k4"):  # twice, so that both see the same moments of the machine
         task = f"dequantize {kind}, 4096 x 4096"
-        contest = Contest(task, unit="ms", runs=9, repeat=3)
         out = model[kind].dequantize()
+        contest = Contest(task, unit="ms", runs=9, repeat=3)
         contest.enter(OURS, lambda: lambda: model[kind].dequantize(out=out))
         contest.run()
         if not os.path.exists(program):

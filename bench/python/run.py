@@ -77,10 +77,12 @@ def seconds_of(row, clock):
 
 
 def merged(rows):
-    """Rows of the same task and contestant, which may have come with one clock each, as one."""
+    """Rows of the same task and contestant as one: they may have one clock each, or more runs."""
     result = {}
     for row in rows:
-        result.setdefault((row["task"], row["who"]), {}).update(row)
+        one = result.setdefault((row["task"], row["who"]), dict(row, wall=[], cpu=[]) if "missing" not in row else row)
+        for clock in ("wall", "cpu"):
+            one.get(clock, []).extend(row.get(clock, ()))
     return list(result.values())
 
 
