@@ -8,7 +8,6 @@
 #include "io/os.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_place.h"
-#include "mldf/set_report.h"
 #include "term.h"
 
 #include <errno.h>
