@@ -21,7 +21,7 @@ __all__ = ["open", "check", "compact", "conversions", "convert", "diff", "info",
 
 def __getattr__(name: str) -> object:
     """coffer.mcf and the others are imported when they are first used."""
-    if name in ("mcf", "mldf", "mscan", "mlyze", "pycauset", "torch", "dask"):
+    if name in ("mcf", "mldf", "mscan", "mlyze", "pycauset", "torch", "dask", "ray"):
         import importlib
 
         return importlib.import_module("." + name, __name__)
