@@ -55,9 +55,12 @@ static void catch_signals(int toggle)
     struct sigaction action = { .sa_sigaction = pass_on, .sa_flags = SA_SIGINFO };
     sigemptyset(&action.sa_mask);
     toggle_signal = toggle;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        sigaction(numbers[i], &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction old;
+        /* A signal that is ignored (nohup) stays ignored, here and in the program. */
+        if (numbers[i] == SIGCHLD || (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN))
+            sigaction(numbers[i], &action, NULL);
+    }
 }
 
 /* ---- Shared memory ---- */
@@ -547,6 +550,7 @@ int record_run(const cli_args *args, const record_options *options)
         status = cli_fail(program, &err, NULL);
         goto out;
     }
+    signal(SIGPIPE, SIG_IGN); /* not before: the program would ignore it too */
     run.started_us = record_clock_us();
     watch(&run);
     report_end(&run);

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -235,6 +237,22 @@ bool coffer__record_enter(coffer__record_thread *thread)
 
 /* ---- Room ---- */
 
+/* A process that has ended is still there until its parent asks for its status. */
+static bool is_running(uint32_t pid)
+{
+    char path[32], text[512];
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+        return false;
+    snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = '\0';
+    const char *name_end = strrchr(text, ')'); /* "PID (NAME) STATE …" */
+    return !name_end || strlen(name_end) < 3 || (name_end[2] != 'Z' && name_end[2] != 'X');
+}
+
 /* The reader is gone when it does not exist any more and has done nothing for two seconds. */
 static bool reader_is_gone(uint32_t *heartbeat, unsigned *quiet)
 {
@@ -242,7 +260,7 @@ static bool reader_is_gone(uint32_t *heartbeat, unsigned *quiet)
     uint32_t now = atomic_load(&control->heartbeat);
     *quiet = now == *heartbeat ? *quiet + 1 : 0;
     *heartbeat = now;
-    return *quiet >= 20 && kill((pid_t)control->reader_pid, 0) != 0 && errno == ESRCH;
+    return *quiet >= 20 && !is_running(control->reader_pid);
 }
 
 static bool wait_for_room(coffer__record_thread *thread, uint32_t words)
