@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "formats/format.h"
 #include "formats/mlyze/read/mlyze_tables.h"
-#include "formats/rescue.h"
 
 #include <inttypes.h>
 #include <stdio.h>
