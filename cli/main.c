@@ -129,12 +129,15 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
         status = cli_check_files(&args);
     if (!status)
         cli_warn_versions(&args);
+    if (!status)
+        status = cli_start_damaged(&args);
     if (!status) {
         /* The verbs that report damage themselves do so in more words. */
         bool reports = strcmp(verb->name, "check") == 0 || strcmp(verb->name, "repair") == 0 ||
                        strcmp(verb->name, "info") == 0;
         int found = reports ? CLI_OK : pycauset_report_fallback(&args);
         status = cli_worse(verb->run ? verb->run(&args) : run_by_row(&args), found);
+        status = cli_finish_damaged(status);
     }
 out:
     cli_args_free(&args);

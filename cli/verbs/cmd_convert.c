@@ -5,6 +5,7 @@
 #include "convert_options.h"
 #include "findings.h"
 #include "key.h"
+#include "mcf/mcf_verbs.h"
 #include "term.h"
 
 #include <stdlib.h>
@@ -57,6 +58,7 @@ static int report(const cli_args *args, const char *in, const char *out, const c
     else
         coffer_node_add_u64(root, "size", size_of(out), COFFER_UNIT_BYTES);
     cli_add_notes(root, notes);
+    cli_add_damaged(root);
     int status = cli_print_json(to_stream ? stderr : stdout, root);
     coffer_node_free(root);
     return status;
@@ -97,7 +99,7 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     term_progress_end(&bar);
     cli_key_wipe(&key);
     if (status == COFFER_OK) {
-        result = report(args, in, out, opts.notes);
+        result = cli_worse(report(args, in, out, opts.notes), cli_report_damage(out));
         goto out;
     }
     /* Check and repair know the library's own formats, and nothing of those of others. */
@@ -106,6 +108,7 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     bool about_arguments = status == COFFER_E_INVALID_ARGUMENT;
     bool about_key = status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED;
     if (err.system_error || about_key || status == COFFER_E_LIMIT ||
+        (status == COFFER_E_BAD_CHECKSUM && cli_offers_damaged()) ||
         (err.subject == COFFER_SUBJECT_OUTPUT && !about_arguments))
         hint = NULL;
     else if (about_arguments && (err.subject == COFFER_SUBJECT_OTHER || names_input(args, out)))

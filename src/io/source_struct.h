@@ -23,6 +23,10 @@ struct coffer_source {
     bool watches_journal;
     bool other; /* not the file that the caller named: errors name it */
     coffer__file_facts facts;
+    coffer_report *damage; /* damage is accepted and goes here; NULL = damage is an error */
 };
+
+/* A new source starts with this report. */
+coffer_report *coffer__source_default_damage_report(void);
 
 #endif

@@ -1,4 +1,5 @@
 #include "convert/datasets/mldf_export.h"
+#include "io/source_private.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -40,10 +41,12 @@ static coffer_status open_set(coffer__mldf_export *export, coffer_error *err)
         status = coffer_mldf_open(&export->set, export->job->in, &opts, err);
     sodium_memzero(room, sizeof room);
     /* Other formats have no place for the marks. */
-    if (!status && coffer_mldf_mark_count(export->set) > 0)
-        status = coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
-                              "a repair could not verify some samples; set their values again or delete them "
-                              "first");
+    if (!status && coffer_mldf_mark_count(export->set) > 0) {
+        coffer_error marked = COFFER_ERROR_INIT;
+        coffer__fail(&marked, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
+                     "a repair could not verify some samples; set their values again or delete them first");
+        status = coffer__source_accept_damage(export->job->in, &marked, err);
+    }
     return status;
 }
 

@@ -232,7 +232,7 @@ static coffer_status load_files(struct coffer__mcf_public_files **out, const cof
     size_t len = 0;
     coffer_status status = files ? COFFER_OK : coffer__fail_no_memory(err, sizeof *files);
     if (!status && section) {
-        status = coffer__mcf_verify_section(model, section, err);
+        status = coffer__mcf_verify_section_read(model, section, err);
         if (!status)
             status = coffer__mcf_load_section(&bytes, &len, model->source, section,
                                               model->limits.memory_bytes, err);

@@ -135,7 +135,7 @@ coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset
 {
     if (reader->view) {
         *out = reader->view + offset;
-        return coffer__pycauset_verify_range(reader->matrix, offset, len, err);
+        return coffer__pycauset_verify_read(reader->matrix, offset, len, err);
     }
     struct coffer__pycauset_payload_window *window = &reader->windows[plane];
     if (!window->bytes && !(window->bytes = coffer__malloc(COFFER__PYCAUSET_PAYLOAD_WINDOW)))
@@ -145,7 +145,7 @@ coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset
         size_t size =
             wanted < COFFER__PYCAUSET_PAYLOAD_WINDOW ? (size_t)wanted : COFFER__PYCAUSET_PAYLOAD_WINDOW;
         window->begin = window->end = 0;
-        coffer_status status = coffer__pycauset_verify_range(reader->matrix, offset, size, err);
+        coffer_status status = coffer__pycauset_verify_read(reader->matrix, offset, size, err);
         if (status)
             return status;
         status =
