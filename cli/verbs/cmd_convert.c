@@ -64,6 +64,32 @@ static int report(const cli_args *args, const char *in, const char *out, const c
     return status;
 }
 
+/* The options of the conversions from this kind that raise a limit of their own. */
+static const char *limit_hint(char out[200], coffer_source *src)
+{
+    size_t len = 0;
+    const char *kind;
+    out[0] = '\0';
+    if (coffer_convert_kind(&kind, src, NULL) != COFFER_OK)
+        return NULL;
+    for (size_t i = 0; i < coffer_conversion_count(); i++) {
+        const coffer_conversion *conversion = coffer_conversion_at(i);
+        if (strcmp(coffer_conversion_from(conversion), kind) != 0)
+            continue;
+        for (size_t j = 0; j < coffer_conversion_option_count(conversion); j++) {
+            const coffer_convert_option *option = coffer_conversion_option_at(conversion, j);
+            char name[40];
+            snprintf(name, sizeof name, "--%s %s, ", option->name, option->argument ? option->argument : "");
+            if (strncmp(option->name, "max-", 4) == 0 && !strstr(out, name) && len + strlen(name) < 120)
+                len += (size_t)snprintf(out + len, 120 - len, "%s", name);
+        }
+    }
+    if (len == 0)
+        return NULL;
+    snprintf(out + len - 2, 80, " and --limit NAME=VALUE raise limits that protect against malicious files");
+    return out;
+}
+
 static int convert(const cli_args *args, coffer_source *src, const char *in, const char *out)
 {
     coffer_setting *settings = calloc(args->given_count + 1, sizeof *settings);
@@ -104,6 +130,7 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     }
     /* Check and repair know the library's own formats, and nothing of those of others. */
     const coffer_format *format;
+    char limits[200];
     const char *hint = coffer_identify(&format, src, NULL) == COFFER_OK ? NULL : "";
     bool about_arguments = status == COFFER_E_INVALID_ARGUMENT;
     bool about_key = status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED;
@@ -117,6 +144,8 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
         hint = "'coffer convert --list KIND' shows the conversions of a kind and their options";
     else if (status == COFFER_E_NOT_RECOGNISED)
         hint = "--from says what it is; 'coffer convert --list' shows what can be converted";
+    if (status == COFFER_E_LIMIT)
+        hint = limit_hint(limits, src);
     result = cli_fail_between(in, out, &err, hint);
 out:
     free(settings);
