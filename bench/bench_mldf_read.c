@@ -4,7 +4,7 @@
  *   bench_mldf_read [--small N] [--large N] [--rows N] [--runs N] [--cpu-time] [--json]
  *
  * Data goes to $COFFER_BENCH_DATA (else the current folder) and is removed at the end. */
-#include "base/pool.h"
+#include "base/work.h"
 #include "mldf_data.h"
 
 #include <fcntl.h>

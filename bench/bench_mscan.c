@@ -3,7 +3,7 @@
  *   bench_mscan [--records N] [--runs N] [--json]
  *
  * Data goes to $COFFER_BENCH_DATA (else the current folder) and is removed at the end. */
-#include "base/pool.h"
+#include "base/work.h"
 #include "bench.h"
 #include "coffer/coffer.h"
 #include "mscan_data.h"

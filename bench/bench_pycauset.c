@@ -4,7 +4,7 @@
  *
  * Data goes to $COFFER_BENCH_DATA (else the current folder) and is removed at the end. */
 #include "base/json.h"
-#include "base/pool.h"
+#include "base/work.h"
 #include "bench.h"
 #include "coffer/coffer.h"
 #include "coffer/pycauset.h"

@@ -6,7 +6,7 @@
  * N : rows and columns, a multiple of 256. --cpu-time counts the processor's time instead of the clock's, for
  * a machine that has other work; then what two threads take is halved. --only : decode, encode, products or
  * quality. */
-#include "base/pool.h"
+#include "base/work.h"
 #include "bench.h"
 #include "coffer/coffer.h"
 #include "quant_ggml.h"

@@ -1,4 +1,4 @@
-#include "findings.h"
+#include "cli.h"
 
 #include "term.h"
 

@@ -1,7 +1,7 @@
 /* How a command line finds its way to a verb, and a verb to the format of its file. */
 #include "args.h"
+#include "files.h"
 #include "help.h"
-#include "input_file.h"
 #include "pycauset/pycauset_verbs.h"
 #include "term.h"
 #include "verbs.h"

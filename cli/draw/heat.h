@@ -29,8 +29,6 @@ typedef struct heat_map {
     color_scale scale;
 } heat_map;
 
-/* The color of a cell; an empty one has a tone that no palette has. */
-rgb heat_color(const heat_map *map, double value);
 /* Colors from low to high, as far as the options do not say otherwise. 0, or CLI_USAGE after a message. */
 int heat_choose_scale(heat_map *map, const cli_args *args, double low, double high);
 

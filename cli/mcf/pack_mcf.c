@@ -1,6 +1,6 @@
 /* pack, into a model container. */
 #include "base/memory.h"
-#include "findings.h"
+#include "cli.h"
 #include "mcf/mcf_verbs.h"
 #include "term.h"
 

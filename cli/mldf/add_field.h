@@ -2,7 +2,7 @@
 #ifndef COFFER_CLI_ADD_FIELD_H
 #define COFFER_CLI_ADD_FIELD_H
 
-#include "key.h"
+#include "files.h"
 
 int mldf_add_field(const cli_args *args, const coffer_mldf *set, const cli_key *key);
 int mldf_set_field(const cli_args *args, const coffer_mldf *set, const cli_key *key);

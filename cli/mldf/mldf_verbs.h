@@ -2,7 +2,7 @@
 #ifndef COFFER_CLI_MLDF_VERBS_H
 #define COFFER_CLI_MLDF_VERBS_H
 
-#include "key.h"
+#include "files.h"
 
 extern const cli_format_verb cli_mldf_append;
 extern const cli_format_verb cli_mldf_concat;

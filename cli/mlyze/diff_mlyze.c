@@ -1,7 +1,7 @@
 /* diff for traces: stacks and phases that grew or shrank. */
 #include "base/memory.h"
+#include "files.h"
 #include "flame_page.h"
-#include "input_file.h"
 #include "mlyze_verbs.h"
 #include "term.h"
 #include "trace_names.h"

@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 #include "cli.h"
-#include "draw/colormap.h"
+#include "draw/picture.h"
 #include "trace_names.h"
 
 enum { FLAME_DEPTH_MAX = 512 }; /* of the trees that these functions take */
@@ -25,14 +25,8 @@ bool flame_can_write(const cli_args *args, const char *option, const char *path)
 /* Writes the page to a file by the extension of its name; path : NULL = collapsed stacks on standard output.
  */
 int flame_write(const cli_args *args, const flame_page *page, const char *path, bool json);
-/* The color of a frame: by its name, or in a comparison red where it grew and blue where it shrank. */
-rgb flame_color(const flame_page *page, const coffer_mlyze_tree_node *node);
-/* "12.0 KiB, 3.1 %, 4 blocks", or in a comparison "8.0 KiB → 12.0 KiB, +4.0 KiB". */
-void flame_put_amount(coffer__buffer *out, const flame_page *page, const coffer_mlyze_tree_node *node);
 /* "grow.c:9", or "". */
 void flame_put_place(coffer__buffer *out, const flame_page *page, const coffer_mlyze_tree_node *node);
-/* How many levels have frames that can be seen. */
-uint32_t flame_visible_depth(const flame_page *page, double scale);
 coffer_status flame_draw(const flame_page *page, const char *path, coffer_error *err);
 
 /* Pixels, in both kinds of pictures. */

@@ -1,7 +1,7 @@
 /* set and delete, for scans. */
-#include "base/glob.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "mscan_verbs.h"
 #include "term.h"
 

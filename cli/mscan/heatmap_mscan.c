@@ -1,8 +1,7 @@
 /* coffer heatmap, for scans. */
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/memory.h"
-#include "base/natural.h"
+#include "base/text.h"
 #include "cli.h"
 #include "mscan_verbs.h"
 #include "scan_heat.h"

@@ -3,6 +3,7 @@
 #define COFFER_CLI_MSCAN_VERBS_H
 
 #include "cli.h"
+#include "coffer/mscan.h"
 
 extern const cli_format_verb cli_mscan_append;
 extern const cli_format_verb cli_mscan_get;
@@ -21,5 +22,14 @@ int mscan_with_scan(const cli_args *args, coffer_source *src,
 
 /* How many parameters a pattern matches; NULL matches all. */
 size_t mscan_params_matching(const coffer_mscan *scan, const char *glob);
+
+/* Where a token is, in words. */
+
+/* The sequence of a token; NULL for a token past the total (a damaged scan may have such records). */
+const coffer_mscan_sequence *places_sequence_of(const coffer_mscan *scan, uint64_t token);
+
+typedef char places_text[192];
+/* The beginning of a sequence's source on one line, at most `characters` long; "" when it has none. */
+const char *places_excerpt(places_text out, const coffer_mscan_sequence *sequence, size_t characters);
 
 #endif

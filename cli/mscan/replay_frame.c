@@ -2,8 +2,8 @@
 
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "draw/colormap.h"
-#include "places.h"
+#include "draw/picture.h"
+#include "mscan_verbs.h"
 #include "term.h"
 
 #include <inttypes.h>

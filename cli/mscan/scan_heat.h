@@ -13,7 +13,6 @@ typedef struct scan_heat {
     const uint16_t *row_keys; /* parameter or layer of each row; NULL = rows cover the grid's range evenly */
 } scan_heat;
 
-size_t scan_heat_longest_name(const coffer_mscan *scan); /* bytes, over all parameters */
 /* The name of a row of parameters or layers; "" when it has none. */
 const char *scan_heat_row_name(const scan_heat *heat, uint32_t row);
 /* The first parameter, layer or block of a row. */

@@ -2,7 +2,6 @@
 #include "base/memory.h"
 #include "cli.h"
 #include "mscan_verbs.h"
-#include "places.h"
 #include "stats_view.h"
 #include "term.h"
 

@@ -2,8 +2,8 @@
 #include "term.h"
 
 #include "base/memory.h"
-#include "base/natural.h"
 #include "base/real.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>

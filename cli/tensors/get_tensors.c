@@ -4,12 +4,18 @@
 #include "base/json_write.h"
 #include "convert/tensors/tensor_out.h"
 #include "pycauset/pycauset_verbs.h"
-#include "tensors/tensor_sets.h"
 #include "tensors/tensors_verbs.h"
 #include "term.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+coffer_status tensors_open(coffer_tensors **out, const char *path, coffer_source *src, coffer_error *err)
+{
+    if (strcmp(path, "-") == 0)
+        return coffer_tensors_open(out, src, NULL, err);
+    return coffer_tensors_open_path(out, path, NULL, err);
+}
 
 static const char *const as_names[COFFER__TENSOR_AS_COUNT] = { "npy", "safetensors", "csv", "raw" };
 

@@ -2,7 +2,7 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "findings.h"
+#include "cli.h"
 #include "tensors/tensors_verbs.h"
 #include "term.h"
 

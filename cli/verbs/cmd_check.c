@@ -3,9 +3,8 @@
 
 #include "base/fail.h"
 #include "base/report.h"
-#include "findings.h"
-#include "input_file.h"
-#include "key.h"
+#include "cli.h"
+#include "files.h"
 #include "term.h"
 
 #include <fts.h>

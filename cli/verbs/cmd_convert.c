@@ -2,9 +2,8 @@
 #include "verbs.h"
 
 #include "args.h"
-#include "convert_options.h"
-#include "findings.h"
-#include "key.h"
+#include "cli.h"
+#include "files.h"
 #include "mcf/mcf_verbs.h"
 #include "term.h"
 

@@ -2,8 +2,7 @@
 #include "verbs.h"
 
 #include "args.h"
-#include "input_file.h"
-#include "key.h"
+#include "files.h"
 #include "term.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Shell completions for users; man pages and docs for the build. */
-#include "generate.h"
+#include "help.h"
 
 #include "args.h"
 #include "base/fail.h"

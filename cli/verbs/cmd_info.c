@@ -2,7 +2,7 @@
 #include "base/fail.h"
 #include "verbs.h"
 
-#include "input_file.h"
+#include "files.h"
 #include "term.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* ls: the entries of a file. */
 #include "verbs.h"
 
-#include "base/natural.h"
+#include "base/text.h"
 
-#include "input_file.h"
+#include "files.h"
 #include "term.h"
 
 #include <string.h>

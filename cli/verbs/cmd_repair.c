@@ -4,8 +4,8 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "findings.h"
-#include "key.h"
+#include "cli.h"
+#include "files.h"
 #include "tensors/tensors_verbs.h"
 #include "term.h"
 

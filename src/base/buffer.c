@@ -1,11 +1,33 @@
 #include "base/buffer.h"
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/memory.h"
 
+#include <stdalign.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#define FIRST_ITEMS 16
+
+coffer_status coffer__array_reserve_one(void *items, size_t *capacity, size_t count, size_t size,
+                                        coffer_error *err)
+{
+    size_t larger = FIRST_ITEMS, bytes;
+    void *old, *grown;
+    if (count < *capacity)
+        return COFFER_OK;
+    if ((*capacity && !coffer__mul_size(&larger, *capacity, 2)) || !coffer__mul_size(&bytes, larger, size))
+        return coffer__fail_no_memory(err, UINT64_MAX);
+    memcpy(&old, items, sizeof old);
+    grown = coffer__realloc(old, bytes);
+    if (!grown)
+        return coffer__fail_no_memory(err, bytes);
+    memcpy(items, &grown, sizeof grown);
+    *capacity = larger;
+    return COFFER_OK;
+}
 
 #define FIRST_CAPACITY 64
 
@@ -102,4 +124,63 @@ uint8_t *coffer__buffer_release(coffer__buffer *buffer, size_t *len)
         *len = buffer->len;
     coffer__buffer_init(buffer, buffer->max);
     return data;
+}
+
+#define FIRST_BLOCK 1000
+#define LARGEST_BLOCK 64000
+
+typedef struct coffer__arena_block {
+    struct coffer__arena_block *previous;
+    size_t used, size;
+    alignas(max_align_t) char bytes[];
+} block;
+
+void *coffer__arena_take(coffer__arena *arena, size_t size)
+{
+    uint64_t rounded;
+    if (arena->failed)
+        return NULL;
+    block *newest = arena->blocks;
+    if (!coffer__align_up(&rounded, size, alignof(max_align_t)) || rounded > SIZE_MAX / 2) {
+        arena->failed = true;
+        return NULL;
+    }
+    if (!newest || newest->size - newest->used < rounded) {
+        size_t room = newest ? 2 * newest->size : FIRST_BLOCK;
+        if (room > LARGEST_BLOCK)
+            room = LARGEST_BLOCK;
+        if (room < rounded)
+            room = (size_t)rounded;
+        newest = coffer__malloc(sizeof *newest + room);
+        if (!newest) {
+            arena->failed = true;
+            return NULL;
+        }
+        *newest = (block){ .previous = arena->blocks, .used = 0, .size = room };
+        arena->blocks = newest;
+    }
+    void *memory = newest->bytes + newest->used;
+    newest->used += (size_t)rounded;
+    return memory;
+}
+
+char *coffer__arena_text(coffer__arena *arena, const char *text, size_t len)
+{
+    char *copy = len < SIZE_MAX ? coffer__arena_take(arena, len + 1) : NULL;
+    if (!copy)
+        return NULL;
+    if (len > 0)
+        memcpy(copy, text, len);
+    copy[len] = '\0';
+    return copy;
+}
+
+void coffer__arena_free(coffer__arena *arena)
+{
+    block *next;
+    for (block *at = arena->blocks; at; at = next) {
+        next = at->previous;
+        coffer__free(at);
+    }
+    *arena = (coffer__arena)COFFER__ARENA_INIT;
 }

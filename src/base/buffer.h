@@ -1,14 +1,16 @@
-/* A growable array of bytes with a maximum. A failure stays: a caller may append several times and check
- * `failed` once. */
+/* Memory that grows: bytes, arrays, arenas. */
 #ifndef COFFER_BASE_BUFFER_H
 #define COFFER_BASE_BUFFER_H
 
 #include "coffer/api.h"
+#include "coffer/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* A growable array of bytes with a maximum. A failure stays: a caller may append several times and check
+ * `failed` once. */
 typedef struct coffer__buffer {
     uint8_t *data;
     size_t len, capacity;
@@ -32,5 +34,27 @@ uint8_t *coffer__buffer_extend(coffer__buffer *buffer, size_t len);
 const char *coffer__buffer_text(coffer__buffer *buffer);
 /* Hands the memory over to the caller (coffer__free) and empties the buffer. len : may be NULL. */
 uint8_t *coffer__buffer_release(coffer__buffer *buffer, size_t *len);
+
+/* Makes room for one item after the `count` items of `size` bytes in `*items`, a pointer to any type;
+ * `*capacity` doubles when it is used up. On failure the array does not change. */
+coffer_status coffer__array_reserve_one(void *items, size_t *capacity, size_t count, size_t size,
+                                        coffer_error *err);
+
+/* Memory that is allocated in pieces and freed all at once. */
+typedef struct coffer__arena {
+    struct coffer__arena_block *blocks;
+    bool failed; /* stays set: a caller may check it once, after several calls */
+} coffer__arena;
+
+#define COFFER__ARENA_INIT \
+    {                      \
+        NULL, false        \
+    }
+
+/* Aligned for any type, not zeroed; NULL when out of memory. */
+void *coffer__arena_take(coffer__arena *arena, size_t size);
+/* A copy with a NUL after it. */
+char *coffer__arena_text(coffer__arena *arena, const char *text, size_t len);
+void coffer__arena_free(coffer__arena *arena); /* leaves it empty and usable */
 
 #endif

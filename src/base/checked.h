@@ -83,4 +83,13 @@ static inline uint64_t coffer__mul_fold(uint64_t a, uint64_t b)
 #endif
 }
 
+/* Whole numbers of more than 64 bits. A compiler without them, as those for i386 are, computes with reals of
+ * 113 bits instead, which is exact for every product of two counts that a file has room for. */
+
+#ifdef __SIZEOF_INT128__
+__extension__ typedef __int128 coffer__wide;
+#else
+__extension__ typedef __float128 coffer__wide;
+#endif
+
 #endif

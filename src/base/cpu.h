@@ -17,4 +17,15 @@ coffer__cpu_level coffer__cpu_best(void);
 coffer__cpu_level coffer__cpu(void);
 const char *coffer__cpu_name(coffer__cpu_level level);
 
+/* Loops of a known, small count that the compiler should unroll, so that sums stay in registers. */
+
+#define COFFER__PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define COFFER__UNROLL(count) COFFER__PRAGMA(unroll count)
+#elif defined(__GNUC__)
+#define COFFER__UNROLL(count) COFFER__PRAGMA(GCC unroll count)
+#else
+#define COFFER__UNROLL(count)
+#endif
+
 #endif

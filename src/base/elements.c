@@ -2,7 +2,7 @@
 #include "base/elements.h"
 
 #include "base/bytes.h"
-#include "base/elements_half.h"
+#include "base/dtype.h"
 #include "base/elements_kernels.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
 #ifndef COFFER_BASE_ELEMENTS_LOOPS_H
 #define COFFER_BASE_ELEMENTS_LOOPS_H
 
+#include "base/dtype.h"
 #include "base/elements.h"
-#include "base/elements_half.h"
 #include "base/elements_kernels.h"
 
 #include <math.h>

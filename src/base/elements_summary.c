@@ -1,6 +1,6 @@
 /* Summary statistics. Each block is summed about its own mean, and the sums of blocks are added in twice the
  * precision of a double: the deviation of numbers far from zero keeps its digits. */
-#include "base/elements_blocks.h"
+#include "base/elements_kernels.h"
 
 #include <string.h>
 
@@ -158,4 +158,186 @@ double coffer__summary_deviation(const coffer__summary *summary)
 double coffer__summary_norm(const coffer__summary *summary)
 {
     return sqrt(summary->squares);
+}
+
+/* How two rows of numbers differ. */
+
+void coffer__comparison_init(coffer__comparison *comparison)
+{
+    memset(comparison, 0, sizeof *comparison);
+    comparison->first = UINT64_MAX;
+}
+
+/* ---- One pair ---- */
+
+static double real_distance(double a, double b)
+{
+    if (a == b || (isnan(a) && isnan(b)))
+        return 0.0;
+    double distance = fabs(a - b);
+    return isnan(distance) ? INFINITY : distance;
+}
+
+static double complex_distance(const double *a, const double *b)
+{
+    double distance = coffer__magnitude(real_distance(a[0], b[0]), real_distance(a[1], b[1]));
+    return isnan(distance) ? INFINITY : distance;
+}
+
+static bool is_wide_integer(coffer_dtype dtype)
+{
+    return dtype == COFFER_DTYPE_I64 || dtype == COFFER_DTYPE_U64;
+}
+
+/* Distances of 64-bit integers, which a double cannot represent exactly. */
+static double integer_distance(const uint8_t *a, coffer_dtype a_type, const uint8_t *b, coffer_dtype b_type)
+{
+    uint64_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    bool x_negative = a_type == COFFER_DTYPE_I64 && x >> 63,
+         y_negative = b_type == COFFER_DTYPE_I64 && y >> 63;
+    if (x_negative == y_negative) {
+        uint64_t distance = x > y ? x - y : y - x;
+        return (double)distance;
+    }
+    return x_negative ? (double)(0 - x) + (double)y : (double)x + (double)(0 - y);
+}
+
+/* ---- Blocks ---- */
+
+/* Notes where in a block the first difference and the largest one are. distances : filled in when there are
+ * any. */
+static void take_pair_block(coffer__comparison *comparison, const coffer__differences *block, uint64_t index,
+                            const double *distances, size_t count, double tolerance)
+{
+    comparison->count += count;
+    if (block->differing > 0 && comparison->first == UINT64_MAX) {
+        size_t i = 0;
+        while (!(distances[i] > tolerance))
+            i++;
+        comparison->first = index + i;
+    }
+    comparison->differing += block->differing;
+    if (block->max_abs > comparison->max_abs) {
+        size_t i = 0;
+        while (distances[i] != block->max_abs)
+            i++;
+        comparison->max_abs = block->max_abs;
+        comparison->max_at = index + i;
+    }
+    comparison->squares += block->squares;
+    comparison->a_squares += block->a_squares;
+    comparison->b_squares += block->b_squares;
+    comparison->products += block->products;
+}
+
+static void gather(coffer__differences *block, double *distances, const double *a, const double *b,
+                   size_t count, double tolerance, const coffer__elements_kernels *kernels)
+{
+    kernels->differences(block, a, b, coffer__block_padded(count), tolerance);
+    if (block->max_abs > 0) {
+        for (size_t i = 0; i < count; i++)
+            distances[i] = real_distance(a[i], b[i]);
+    }
+}
+
+/* Counts distances that were computed one by one, as the kernel does. */
+static void count_distances(coffer__differences *block, const double *distances, size_t count,
+                            double tolerance)
+{
+    block->differing = 0;
+    block->max_abs = block->squares = 0;
+    for (size_t i = 0; i < count; i++) {
+        block->differing += distances[i] > tolerance;
+        block->max_abs = distances[i] > block->max_abs ? distances[i] : block->max_abs;
+        block->squares += distances[i] * distances[i];
+    }
+}
+
+static void compare_reals(coffer__differences *block, double *distances, const uint8_t *a,
+                          coffer_dtype a_type, const uint8_t *b, coffer_dtype b_type, size_t count,
+                          double tolerance, const coffer__elements_kernels *kernels)
+{
+    double x[COFFER__ELEMENTS_BLOCK], y[COFFER__ELEMENTS_BLOCK];
+    coffer__elements_convert_by(kernels, x, COFFER_DTYPE_F64, a, a_type, count);
+    coffer__elements_convert_by(kernels, y, COFFER_DTYPE_F64, b, b_type, count);
+    coffer__block_pad(x, count);
+    coffer__block_pad(y, count);
+    gather(block, distances, x, y, count, tolerance, kernels);
+    if (is_wide_integer(a_type) && is_wide_integer(b_type)) {
+        for (size_t i = 0; i < count; i++)
+            distances[i] = integer_distance(a + 8 * i, a_type, b + 8 * i, b_type);
+        count_distances(block, distances, count, tolerance);
+    }
+}
+
+static void compare_complexes(coffer__differences *block, double *distances, const uint8_t *a,
+                              coffer_dtype a_type, const uint8_t *b, coffer_dtype b_type, size_t count,
+                              double tolerance, const coffer__elements_kernels *kernels)
+{
+    double x[2 * COFFER__ELEMENTS_BLOCK], y[2 * COFFER__ELEMENTS_BLOCK];
+    coffer__elements_convert_by(kernels, x, COFFER_DTYPE_C128, a, a_type, count);
+    coffer__elements_convert_by(kernels, y, COFFER_DTYPE_C128, b, b_type, count);
+    coffer__block_pad(x, 2 * count);
+    coffer__block_pad(y, 2 * count);
+    /* Sums of squares and products over the parts are those over the numbers. */
+    kernels->differences(block, x, y, coffer__block_padded(2 * count), tolerance);
+    for (size_t i = 0; i < count; i++)
+        distances[i] = complex_distance(x + 2 * i, y + 2 * i);
+    count_distances(block, distances, count, tolerance);
+}
+
+void coffer__comparison_add(coffer__comparison *comparison, uint64_t index, const void *a,
+                            coffer_dtype a_type, const void *b, coffer_dtype b_type, size_t count,
+                            double tolerance)
+{
+    const coffer__elements_kernels *kernels = coffer__elements_kernels_for(coffer__cpu());
+    bool complex_pair = coffer_dtype_is_complex(a_type) || coffer_dtype_is_complex(b_type);
+    size_t a_size = coffer_dtype_size(a_type), b_size = coffer_dtype_size(b_type);
+    const uint8_t *a_at = a, *b_at = b;
+    double distances[COFFER__ELEMENTS_BLOCK] = { 0 };
+    if (!(tolerance >= 0))
+        tolerance = 0;
+    for (size_t done = 0; done < count; done += COFFER__ELEMENTS_BLOCK) {
+        size_t n = count - done < COFFER__ELEMENTS_BLOCK ? count - done : COFFER__ELEMENTS_BLOCK;
+        coffer__differences block;
+        (complex_pair ? compare_complexes : compare_reals)(&block, distances, a_at + done * a_size, a_type,
+                                                           b_at + done * b_size, b_type, n, tolerance,
+                                                           kernels);
+        take_pair_block(comparison, &block, index + done, distances, n, tolerance);
+    }
+}
+
+void coffer__comparison_merge(coffer__comparison *into, const coffer__comparison *from)
+{
+    into->count += from->count;
+    into->differing += from->differing;
+    into->first = from->first < into->first ? from->first : into->first;
+    if (from->max_abs > into->max_abs || (from->max_abs == into->max_abs && from->max_at < into->max_at)) {
+        into->max_abs = from->max_abs;
+        into->max_at = from->max_at;
+    }
+    into->squares += from->squares;
+    into->a_squares += from->a_squares;
+    into->b_squares += from->b_squares;
+    into->products += from->products;
+}
+
+double coffer__comparison_rmse(const coffer__comparison *comparison)
+{
+    return comparison->count ? sqrt(comparison->squares / (double)comparison->count) : 0.0;
+}
+
+double coffer__comparison_snr(const coffer__comparison *comparison)
+{
+    return comparison->squares > 0 ? 10 * log10(comparison->a_squares / comparison->squares) : INFINITY;
+}
+
+double coffer__comparison_cosine(const coffer__comparison *comparison)
+{
+    double lengths = sqrt(comparison->a_squares) * sqrt(comparison->b_squares);
+    if (lengths > 0)
+        return comparison->products / lengths;
+    return comparison->a_squares == comparison->b_squares ? 1.0 : 0.0;
 }

@@ -4,6 +4,9 @@
 
 #include "coffer/error.h"
 
+#include <stdarg.h>
+#include <stddef.h>
+
 /* True for errors in the content of a file, which are findings; false for errors of memory, the disk or the
  * caller, such as a missing key. */
 static inline bool coffer__is_about_file(coffer_status status)
@@ -78,5 +81,43 @@ static inline coffer_status coffer__known_input(coffer_error *err, coffer_status
 #define coffer__fail_no_memory(...) coffer__never_ok(coffer__fail_no_memory(__VA_ARGS__))
 #define coffer__fail_errno(...) coffer__never_ok(coffer__fail_errno(__VA_ARGS__))
 #endif
+
+/* Text that leaves the library in an error or a finding: one line, valid UTF-8, of a bounded length.
+ * Formats into out. What does not fit is cut at a character boundary and ends in "…"; control characters and
+ * bytes that are not UTF-8 become '?'. size : at least 4. */
+void coffer__format_line(char *out, size_t size, const char *format, va_list arguments)
+    __attribute__((format(printf, 3, 0)));
+
+/* The first failure of a writer is kept, and every later call of that writer repeats it. */
+typedef struct coffer__sticky {
+    coffer_error failure; /* status COFFER_OK: nothing has failed */
+} coffer__sticky;
+
+#define COFFER__STICKY_INIT \
+    {                       \
+        COFFER_ERROR_INIT   \
+    }
+
+/* Call it first in every function of the writer. */
+static inline coffer_status coffer__sticky_check(const coffer__sticky *sticky, coffer_error *err)
+{
+    if (sticky->failure.status && err)
+        *err = sticky->failure;
+    return sticky->failure.status;
+}
+
+/* Keeps a failure that leaves the writer unusable. failure : from an error of the function's own, since the
+ * caller's err may be NULL. A status of COFFER_OK is passed through; a second failure repeats the first. */
+static inline coffer_status coffer__sticky_keep(coffer__sticky *sticky, coffer_status status,
+                                                const coffer_error *failure, coffer_error *err)
+{
+    if (!status)
+        return COFFER_OK;
+    if (!sticky->failure.status) {
+        sticky->failure = *failure;
+        sticky->failure.status = status;
+    }
+    return coffer__sticky_check(sticky, err);
+}
 
 #endif

@@ -7,6 +7,8 @@
 #include "base/buffer.h"
 #include "base/module.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Descriptors of a helper. Both sides know these numbers. */
@@ -42,5 +44,14 @@ bool coffer__frame_send(int fd, uint32_t kind, const void *head, size_t head_len
                         size_t tail_len);
 /* Replaces the content of the buffer. False when the other side is gone, or what comes is not a frame. */
 bool coffer__frame_receive(int fd, uint32_t *kind, coffer__buffer *frame);
+
+/* Takes away from a helper program what it does not need. */
+
+/* From now on this process has at most memory_bytes of memory, and can only compute, allocate, and read and
+ * write descriptors that are open: it cannot open files, start programs or use the network. False when the
+ * system does not support a part of it; the rest still holds. Built with sanitizers, it does nothing. */
+bool coffer__sandbox_enter(uint64_t memory_bytes);
+/* Processor time for the next step; a process that uses more is ended by SIGPROF. */
+void coffer__sandbox_allow_seconds(unsigned seconds);
 
 #endif

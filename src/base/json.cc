@@ -1,13 +1,11 @@
 #include "base/json.h"
 
-#include "base/json_duplicates.h"
-#include "base/json_error.h"
 #include "base/real.h"
 
 extern "C" {
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 }
 
 #include <algorithm>

@@ -69,6 +69,41 @@ const coffer__json_value *coffer__json_find(const coffer__json_value *object, co
 bool coffer__json_u64(uint64_t *out, const coffer__json_value *value);
 bool coffer__json_f64(double *out, const coffer__json_value *value);
 
+/* Finds duplicate keys of an object in linear time. */
+
+/* Memory kept from one object to the next; all zero to begin. */
+typedef struct coffer__json_key_table {
+    uint64_t *slots;
+    size_t capacity;
+} coffer__json_key_table;
+
+/* COFFER_OK, COFFER_E_NO_MEMORY, or COFFER_E_DUPLICATE with *second, the first value with a repeated key. */
+coffer_status coffer__json_check_keys(const coffer__json_value **second, coffer__json_key_table *table,
+                                      const coffer__json_value *object);
+void coffer__json_key_table_free(coffer__json_key_table *table);
+
+/* Finds where and why a JSON text is invalid, and valid numbers that are too large for the parser. Slow: it
+ * runs only after the parser has failed. */
+
+/* Fills err with the first error, as coffer__json_parse documents; COFFER_OK, with err untouched, for a valid
+ * text. max_depth : at most COFFER__JSON_MAX_DEPTH. python : NaN, Infinity and -Infinity are numbers.
+ */
+coffer_status coffer__json_explain(const char *text, size_t len, uint64_t base, uint32_t max_depth,
+                                   bool python, coffer_error *err);
+/* A number that the parser cannot read. */
+typedef struct coffer__json_odd_number {
+    uint64_t value; /* index of the value in the text, from 0 */
+    size_t at, len;
+} coffer__json_odd_number;
+
+/* Every such number of a text that is otherwise valid.
+ * The caller frees *out. COFFER_E_BAD_JSON when the text is not valid, for coffer__json_explain to say why;
+ * COFFER_E_NO_MEMORY. */
+coffer_status coffer__json_odd_numbers(coffer__json_odd_number **out, size_t *count, const char *text,
+                                       size_t len, uint32_t max_depth, bool python);
+/* The offset of the key of value number `index` in a valid text. Values are counted from 0, in text order. */
+size_t coffer__json_key_position(const char *text, size_t len, uint64_t index);
+
 COFFER_END_DECLS
 
 #endif

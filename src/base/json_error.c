@@ -1,8 +1,7 @@
-#include "base/json_error.h"
-
-#include "base/array.h"
-#include "base/fail.h"
 #include "base/json.h"
+
+#include "base/buffer.h"
+#include "base/fail.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 

@@ -1,9 +1,10 @@
 #include "base/report.h"
 
-#include "base/arena.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/node.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -188,4 +189,159 @@ void coffer__node_mark_detail(coffer_node *parent)
 {
     if (parent && parent->last)
         parent->last->detail = true;
+}
+
+coffer_node_kind coffer_node_get_kind(const coffer_node *node)
+{
+    return node->kind;
+}
+
+coffer_unit coffer_node_get_unit(const coffer_node *node)
+{
+    return node->unit;
+}
+
+const char *coffer_node_get_name(const coffer_node *node)
+{
+    return node->name;
+}
+
+bool coffer_node_get_bool(const coffer_node *node)
+{
+    return node->kind == COFFER_NODE_BOOL && node->as.boolean;
+}
+
+uint64_t coffer_node_get_u64(const coffer_node *node)
+{
+    return node->kind == COFFER_NODE_U64 ? node->as.u64 : 0;
+}
+
+int64_t coffer_node_get_i64(const coffer_node *node)
+{
+    return node->kind == COFFER_NODE_I64 ? node->as.i64 : 0;
+}
+
+double coffer_node_get_f64(const coffer_node *node)
+{
+    switch (node->kind) {
+    case COFFER_NODE_U64:
+        return (double)node->as.u64;
+    case COFFER_NODE_I64:
+        return (double)node->as.i64;
+    case COFFER_NODE_F64:
+        return node->as.f64;
+    default:
+        return 0;
+    }
+}
+
+const char *coffer_node_get_text(const coffer_node *node, size_t *len)
+{
+    bool is_text = node->kind == COFFER_NODE_TEXT;
+    if (len)
+        *len = is_text ? node->text_len : 0;
+    return is_text ? node->as.text : "";
+}
+
+const coffer_node *coffer_node_first(const coffer_node *node)
+{
+    return node->first;
+}
+
+const coffer_node *coffer_node_next(const coffer_node *node)
+{
+    return node->next;
+}
+
+size_t coffer_node_count(const coffer_node *node)
+{
+    return node->kind == COFFER_NODE_LIST || node->kind == COFFER_NODE_MAP ? node->as.count : 0;
+}
+
+const coffer_node *coffer_node_find(const coffer_node *map, const char *name)
+{
+    if (map->kind != COFFER_NODE_MAP)
+        return NULL;
+    for (const coffer_node *child = map->first; child; child = child->next) {
+        if (strcmp(child->name, name) == 0)
+            return child;
+    }
+    return NULL;
+}
+
+bool coffer_node_is_detail(const coffer_node *node)
+{
+    return node && node->detail;
+}
+
+/* A merge sort of the linked list of children: stable, and it needs no memory. */
+
+typedef struct merge_order {
+    coffer_node_compare compare;
+    const void *context;
+} merge_order;
+
+/* Cuts the list after `count` nodes and returns the rest. */
+static coffer_node *cut(coffer_node *first, size_t count)
+{
+    while (first && --count > 0)
+        first = first->next;
+    coffer_node *rest = first ? first->next : NULL;
+    if (first)
+        first->next = NULL;
+    return rest;
+}
+
+/* Appends two sorted runs, merged, at *tail; returns the new tail. */
+static coffer_node **merge(coffer_node **tail, coffer_node *a, coffer_node *b, const merge_order *order)
+{
+    while (a || b) {
+        bool take_a = a && (!b || order->compare(a, b, order->context) <= 0);
+        coffer_node **from = take_a ? &a : &b;
+        *tail = *from;
+        tail = &(*tail)->next;
+        *from = *tail;
+    }
+    *tail = NULL;
+    return tail;
+}
+
+void coffer_node_sort(coffer_node *map, const char *name, coffer_node_compare compare, const void *context)
+{
+    const merge_order order = { compare, context };
+    coffer_node *list = map->first;
+    while (list && strcmp(list->name, name) != 0)
+        list = list->next;
+    if (!list || list->kind != COFFER_NODE_LIST)
+        return;
+    for (size_t run = 1; run < coffer_node_count(list); run *= 2) {
+        coffer_node *rest = list->first, **tail = &list->first;
+        while (rest) {
+            coffer_node *a = rest, *b = cut(a, run);
+            rest = cut(b, run);
+            tail = merge(tail, a, b, &order);
+        }
+    }
+    list->last = list->first;
+    while (list->last && list->last->next)
+        list->last = list->last->next;
+}
+
+/* A tree that ran out of memory may lack the name. */
+static const char *name_of(const coffer_node *map)
+{
+    const coffer_node *name = coffer_node_find(map, "name");
+    const char *text = name ? coffer_node_get_text(name, NULL) : NULL;
+    return text ? text : "";
+}
+
+static int by_name(const coffer_node *a, const coffer_node *b, const void *context)
+{
+    (void)context;
+    return coffer__natural_compare(name_of(a), name_of(b));
+}
+
+void coffer__node_sort_by_name(coffer_node *root, const char *list)
+{
+    coffer_node_sort(root, list, by_name, NULL);
 }

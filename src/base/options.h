@@ -4,6 +4,7 @@
 #define COFFER_BASE_OPTIONS_H
 
 #include "base/fail.h"
+#include "coffer/limits.h"
 
 #include <string.h>
 
@@ -88,5 +89,8 @@ static inline void coffer__init_struct(void *out, uint32_t out_size, const void 
         static const type defaults = init_macro;                                               \
         coffer__init_struct(out, struct_size, &defaults, sizeof defaults);                     \
     }
+
+/* Fills in the defaults for NULL and for members that an older caller's struct does not have. */
+coffer_limits coffer__limits(const coffer_limits *given);
 
 #endif

@@ -1,11 +1,10 @@
 #include "base/report.h"
-#include "base/array.h"
+#include "base/buffer.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/options.h"
 
 #include <stdarg.h>
 #include <stdio.h>

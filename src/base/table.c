@@ -4,8 +4,64 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <xxhash.h>
+
+uint64_t coffer__hash(const void *bytes, size_t len)
+{
+    return XXH3_64bits(bytes, len);
+}
+
+uint64_t coffer__hash_keyed(const void *bytes, size_t len, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(bytes, len, seed);
+}
+
+void coffer__hash_seeded(uint64_t out[2], const void *bytes, size_t len, uint64_t seed)
+{
+    XXH128_hash_t hash = XXH3_128bits_withSeed(bytes, len, seed);
+    out[0] = hash.low64;
+    out[1] = hash.high64;
+}
+
+struct coffer__digest {
+    XXH3_state_t *state;
+};
+
+coffer__digest *coffer__digest_new(void)
+{
+    coffer__digest *digest = coffer__malloc(sizeof *digest);
+    if (!digest)
+        return NULL;
+    digest->state = XXH3_createState();
+    if (!digest->state || XXH3_128bits_reset(digest->state) != XXH_OK) {
+        coffer__digest_free(digest);
+        return NULL;
+    }
+    return digest;
+}
+
+void coffer__digest_free(coffer__digest *digest)
+{
+    if (!digest)
+        return;
+    XXH3_freeState(digest->state);
+    coffer__free(digest);
+}
+
+void coffer__digest_add(coffer__digest *digest, const void *bytes, size_t len)
+{
+    XXH3_128bits_update(digest->state, bytes, len);
+}
+
+void coffer__digest_hex(char out[COFFER__DIGEST_HEX + 1], const coffer__digest *digest)
+{
+    XXH128_hash_t hash = XXH3_128bits_digest(digest->state);
+    snprintf(out, COFFER__DIGEST_HEX + 1, "%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64);
+}
 
 #define FIRST_CAPACITY 64
 
@@ -82,5 +138,72 @@ coffer_status coffer__table_add(coffer__table *table, uint64_t hash, size_t inde
         return status;
     put(table->slots, table->capacity, (coffer__table_slot){ coffer__table_tag(hash), (uint32_t)index + 1 });
     table->count++;
+    return COFFER_OK;
+}
+
+static void insert(coffer__id_names *names, uint16_t id, coffer__id_name name)
+{
+    names->by_id[id] = name;
+    /* It cannot fail: room for all ids was reserved. */
+    (void)coffer__table_add(&names->table, coffer__hash(name.text, name.len), id, NULL);
+}
+
+coffer_status coffer__id_names_init(coffer__id_names *names, coffer_error *err)
+{
+    memset(names, 0, sizeof *names);
+    names->by_id = coffer__calloc(COFFER__ID_NAMES_MAX, sizeof *names->by_id);
+    if (!names->by_id)
+        return coffer__fail_no_memory(err, COFFER__ID_NAMES_MAX * sizeof *names->by_id);
+    coffer_status status = coffer__table_reserve(&names->table, COFFER__ID_NAMES_MAX, err);
+    if (status) {
+        coffer__id_names_free(names);
+        return status;
+    }
+    return COFFER_OK;
+}
+
+void coffer__id_names_borrow(coffer__id_names *names, uint16_t id, const char *text, size_t len)
+{
+    insert(names, id, (coffer__id_name){ text, len, false });
+}
+
+void coffer__id_names_free(coffer__id_names *names)
+{
+    for (size_t id = 0; names->by_id && names->added > 0 && id < COFFER__ID_NAMES_MAX; id++) {
+        if (names->by_id[id].owned)
+            coffer__free(names->by_id[id].text);
+    }
+    coffer__free(names->by_id);
+    coffer__table_free(&names->table);
+    memset(names, 0, sizeof *names);
+}
+
+uint32_t coffer__id_names_find(const coffer__id_names *names, const char *text, size_t len)
+{
+    coffer__table_probe probe = coffer__table_begin(&names->table, coffer__hash(text, len));
+    uint32_t id;
+    while ((id = coffer__table_next(&probe)) != COFFER__TABLE_NONE) {
+        const coffer__id_name *name = &names->by_id[id];
+        if (name->len == len && memcmp(name->text, text, len) == 0)
+            return id; /* a name with two ids is found under the first */
+    }
+    return COFFER__ID_NAMES_MAX;
+}
+
+uint32_t coffer__id_names_free_id(coffer__id_names *names)
+{
+    while (names->next_free < COFFER__ID_NAMES_MAX && names->by_id[names->next_free].text)
+        names->next_free++;
+    return names->next_free;
+}
+
+coffer_status coffer__id_names_add(coffer__id_names *names, uint16_t id, const char *text, size_t len,
+                                   coffer_error *err)
+{
+    char *copy = coffer__strndup(text, len);
+    if (!copy)
+        return coffer__fail_no_memory(err, len + 1);
+    insert(names, id, (coffer__id_name){ copy, len, true });
+    names->added++;
     return COFFER_OK;
 }

@@ -10,10 +10,32 @@
 #ifndef COFFER_BASE_TABLE_H
 #define COFFER_BASE_TABLE_H
 
-#include "base/hash.h"
 #include "coffer/error.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 COFFER_BEGIN_DECLS
+
+/* Fast hashes, not cryptographic ones.
+ * For tables inside the process. Never written to a file. */
+uint64_t coffer__hash(const void *bytes, size_t len);
+/* The same with a seed: who does not know it cannot choose keys that collide in a table. */
+uint64_t coffer__hash_keyed(const void *bytes, size_t len, uint64_t seed);
+/* 128 bits. With a seed that nobody knows, contents that hash to the same value cannot be made on purpose. */
+void coffer__hash_seeded(uint64_t out[2], const void *bytes, size_t len, uint64_t seed);
+
+/* 128 bits of a stream, to tell one content from another; XXH3, whose values never change, so that they can
+ * be stored in files. */
+typedef struct coffer__digest coffer__digest;
+
+#define COFFER__DIGEST_HEX 32
+
+coffer__digest *coffer__digest_new(void); /* NULL: no memory */
+void coffer__digest_free(coffer__digest *digest);
+void coffer__digest_add(coffer__digest *digest, const void *bytes, size_t len);
+/* The digest of the bytes added so far, in lower-case hexadecimal digits with a NUL. */
+void coffer__digest_hex(char out[COFFER__DIGEST_HEX + 1], const coffer__digest *digest);
 
 #define COFFER__TABLE_NONE UINT32_MAX
 
@@ -84,6 +106,34 @@ static inline uint32_t coffer__table_next(coffer__table_probe *probe)
             return slot->item - 1;
     }
 }
+
+/* Names with 16-bit ids, found by id and by name. */
+typedef struct coffer__id_name {
+    const char *text; /* NULL: the id is free */
+    size_t len;
+    bool owned; /* false = borrowed */
+} coffer__id_name;
+
+typedef struct coffer__id_names {
+    coffer__id_name *by_id; /* COFFER__ID_NAMES_MAX */
+    coffer__table table;    /* ids by name */
+    uint32_t next_free;     /* all ids below it are used */
+    uint64_t added;         /* names that were copied */
+} coffer__id_names;
+
+#define COFFER__ID_NAMES_MAX 65536 /* ids */
+
+coffer_status coffer__id_names_init(coffer__id_names *names, coffer_error *err);
+void coffer__id_names_free(coffer__id_names *names);
+/* The id of a name, or COFFER__ID_NAMES_MAX. */
+uint32_t coffer__id_names_find(const coffer__id_names *names, const char *text, size_t len);
+/* The smallest free id, or COFFER__ID_NAMES_MAX. */
+uint32_t coffer__id_names_free_id(coffer__id_names *names);
+/* Adds a name that outlives the table. The id must be free. */
+void coffer__id_names_borrow(coffer__id_names *names, uint16_t id, const char *text, size_t len);
+/* Copies the name. The id must be free. */
+coffer_status coffer__id_names_add(coffer__id_names *names, uint16_t id, const char *text, size_t len,
+                                   coffer_error *err);
 
 COFFER_END_DECLS
 

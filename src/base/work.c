@@ -5,7 +5,218 @@
 #include "base/options.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
+
+#define MAX_THREADS 1024
+
+struct worker {
+    coffer__pool *pool;
+    uint32_t number;
+    uint64_t round; /* the last one it took part in */
+    pthread_t thread;
+};
+
+struct coffer__pool {
+    uint32_t threads;
+    pid_t process;    /* threads do not survive fork(): a child starts its own */
+    uint32_t started; /* threads running, the caller not counted */
+    struct worker *workers;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t work_there, work_done;
+    uint64_t round;   /* goes up with every run */
+    uint32_t working; /* threads that have not finished this round */
+    bool stopping;
+
+    coffer__pool_task task;
+    void *context;
+    uint64_t count;
+    atomic_uint_least64_t next;
+    atomic_bool failed;
+    uint64_t failed_index;
+    coffer_error failure;
+};
+
+uint32_t coffer__cpu_count(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return (uint32_t)CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+static void prepare(coffer__pool *pool)
+{
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->work_there, NULL);
+    pthread_cond_init(&pool->work_done, NULL);
+    pool->process = getpid();
+    pool->started = 0;
+}
+
+coffer_status coffer__pool_new(coffer__pool **out, uint32_t threads, coffer_error *err)
+{
+    if (threads == 0)
+        threads = coffer__cpu_count();
+    if (threads > MAX_THREADS)
+        threads = MAX_THREADS;
+    coffer__pool *pool = coffer__calloc(1, sizeof *pool);
+    if (!pool)
+        return coffer__fail_no_memory(err, sizeof *pool);
+    pool->workers = coffer__calloc(threads, sizeof *pool->workers);
+    if (!pool->workers) {
+        coffer__free(pool);
+        return coffer__fail_no_memory(err, threads * sizeof *pool->workers);
+    }
+    pool->threads = threads;
+    prepare(pool);
+    *out = pool;
+    return COFFER_OK;
+}
+
+uint32_t coffer__pool_threads(const coffer__pool *pool)
+{
+    return pool->threads;
+}
+
+static void keep_failure(coffer__pool *pool, uint64_t index, coffer_status status,
+                         const coffer_error *failure)
+{
+    pthread_mutex_lock(&pool->mutex);
+    if (!atomic_load(&pool->failed) || index < pool->failed_index) {
+        pool->failed_index = index;
+        pool->failure = *failure;
+        pool->failure.status = status;
+    }
+    atomic_store(&pool->failed, true);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* An index that was taken is always run: all lower ones were taken before it, so the failure with the lowest
+ * index is the same whatever the timing. */
+static void work(coffer__pool *pool, uint32_t number)
+{
+    while (!atomic_load(&pool->failed)) {
+        uint64_t index = atomic_fetch_add(&pool->next, 1);
+        if (index >= pool->count)
+            return;
+        coffer_error failure = COFFER_ERROR_INIT;
+        coffer_status status = pool->task(pool->context, index, number, &failure);
+        if (status)
+            keep_failure(pool, index, status, &failure);
+    }
+}
+
+static void *worker_main(void *argument)
+{
+    struct worker *worker = argument;
+    coffer__pool *pool = worker->pool;
+    pthread_mutex_lock(&pool->mutex);
+    for (;;) {
+        while (!pool->stopping && pool->round == worker->round)
+            pthread_cond_wait(&pool->work_there, &pool->mutex);
+        if (pool->stopping)
+            break;
+        worker->round = pool->round;
+        pthread_mutex_unlock(&pool->mutex);
+        work(pool, worker->number);
+        pthread_mutex_lock(&pool->mutex);
+        if (--pool->working == 0)
+            pthread_cond_signal(&pool->work_done);
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return NULL;
+}
+
+/* Signals go to the program's own threads. Those that a fault raises in this very thread must stay open: the
+ * kernel kills a process that blocks them, and mapped sources live on SIGBUS. */
+static void worker_signals(sigset_t *set)
+{
+    static const int faults[] = { SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+    sigfillset(set);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(set, faults[i]);
+}
+
+/* When a thread cannot be started, the pool continues with fewer. */
+static void start_threads(coffer__pool *pool, uint32_t wanted)
+{
+    sigset_t blocked, before;
+    if (pool->started >= wanted)
+        return;
+    worker_signals(&blocked);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    while (pool->started < wanted) {
+        struct worker *worker = &pool->workers[pool->started];
+        worker->pool = pool;
+        worker->number = pool->started + 1;
+        worker->round = pool->round;
+        if (pthread_create(&worker->thread, NULL, worker_main, worker) != 0)
+            break;
+        pool->started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void run_with_threads(coffer__pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    pool->round++;
+    pool->working = pool->started;
+    pthread_cond_broadcast(&pool->work_there);
+    pthread_mutex_unlock(&pool->mutex);
+    work(pool, 0);
+    pthread_mutex_lock(&pool->mutex);
+    while (pool->working > 0)
+        pthread_cond_wait(&pool->work_done, &pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+coffer_status coffer__pool_run(coffer__pool *pool, uint64_t count, coffer__pool_task task, void *context,
+                               coffer_error *err)
+{
+    if (pool->process != getpid())
+        prepare(pool);
+    pool->task = task;
+    pool->context = context;
+    pool->count = count;
+    atomic_store(&pool->next, 0);
+    atomic_store(&pool->failed, false);
+    if (count > 1)
+        start_threads(pool, count < pool->threads ? (uint32_t)count - 1 : pool->threads - 1);
+    if (count > 1 && pool->started > 0)
+        run_with_threads(pool);
+    else
+        work(pool, 0);
+    if (!atomic_load(&pool->failed))
+        return COFFER_OK;
+    if (err)
+        *err = pool->failure;
+    return pool->failure.status;
+}
+
+void coffer__pool_free(coffer__pool *pool)
+{
+    if (!pool)
+        return;
+    if (pool->process == getpid()) {
+        pthread_mutex_lock(&pool->mutex);
+        pool->stopping = true;
+        pthread_cond_broadcast(&pool->work_there);
+        pthread_mutex_unlock(&pool->mutex);
+        for (uint32_t i = 0; i < pool->started; i++)
+            pthread_join(pool->workers[i].thread, NULL);
+        pthread_cond_destroy(&pool->work_there);
+        pthread_cond_destroy(&pool->work_done);
+        pthread_mutex_destroy(&pool->mutex);
+    }
+    coffer__free(pool->workers);
+    coffer__free(pool);
+}
 
 struct coffer__work {
     coffer__pool *pool;

@@ -7,7 +7,7 @@
 #include "coffer/convert.h"
 #include "coffer/dataset.h"
 #include "coffer/file.h"
-#include "convert/kinds.h"
+#include "convert/convert.h"
 #include "convert/outside_files.h"
 #include "convert/tensors/tensors.h"
 #include "io/os.h"

@@ -4,6 +4,7 @@
 
 #include "coffer/convert.h"
 #include "coffer/dtype.h"
+#include "coffer/source.h"
 
 /* Most options have neither choices nor a default, and their rows leave both out. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -149,8 +150,26 @@ coffer_status coffer__mldf_to_csv(const coffer__convert_job *job, coffer_error *
 coffer_status coffer__mldf_to_npy(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mldf_to_npz(const coffer__convert_job *job, coffer_error *err);
 
-/* One tensor: tensor_to_array.c. */
+/* One tensor: tensor_out.c. */
 extern const coffer_convert_option coffer__tensors_to_array_options[];
 coffer_status coffer__tensors_to_array(const coffer__convert_job *job, coffer_error *err);
+
+/* The kinds of file that conversions lead from and to: the library's own formats, and those of others. */
+
+/* "npy" for "scan.npy"; NULL when the name's extension belongs to no kind. */
+const char *coffer__kind_by_name(const char *path);
+/* By content: a format of the library, or an outside one with a magic; else by the source's name. */
+coffer_status coffer__kind_of(const char **kind, coffer_source *src, coffer_error *err);
+/* A checkpoint of PyTorch, which is recognized and refused: it contains Python code. */
+#define COFFER__KIND_PYTORCH "pytorch"
+#define COFFER__KIND_PYTORCH_TITLE "PyTorch checkpoint"
+#define COFFER__KIND_PYTORCH_HINT             \
+    "import torch, safetensors.torch as st; " \
+    "st.save_file(torch.load(\"IN\", weights_only=True), \"OUT.safetensors\")"
+/* The kind of that name as the table spells it, or NULL. */
+const char *coffer__kind_find(const char *kind);
+
+/* Whether the file is one of the library's formats inside a gzip or zstd stream. */
+bool coffer__kind_is_packed_format(const char *kind, coffer_source *src);
 
 #endif

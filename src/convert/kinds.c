@@ -1,4 +1,4 @@
-#include "convert/kinds.h"
+#include "convert/convert.h"
 
 #include "base/bytes.h"
 #include "base/fail.h"

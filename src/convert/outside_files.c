@@ -4,11 +4,10 @@
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/glob.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
-#include "convert/outside_profiles.h"
+#include "base/text.h"
 #include "outside/arrays/hdf5.h"
 #include "outside/arrays/mtx.h"
 
@@ -247,7 +246,7 @@ static coffer_status read_values(hdf5_file *file, const coffer__hdf5_dataset *da
                             limits->memory_bytes);
     if (row_bytes == 0 || rows == 0)
         return COFFER_OK;
-    /* A few stored bytes may stand for any number of values that are all the same. */
+    /* A few stored bytes can describe any number of equal values. */
     uint64_t all = 0;
     if (!coffer__mul_u64(&all, rows, row_bytes) ||
         (all > limits->memory_bytes && all / limits->unpack_ratio > dataset->stored_bytes))

@@ -19,4 +19,36 @@ typedef struct coffer__outside_file {
 /* NULL for a kind that cannot be described. */
 const coffer__outside_file *coffer__outside_file_find(const char *kind);
 
+/* Profiles of other programs for the table in outside_files.c. */
+coffer_status coffer__massif_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                      coffer_error *err);
+coffer_status coffer__massif_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                   coffer_error *err);
+coffer_status coffer__massif_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                                  coffer_error *err);
+
+coffer_status coffer__dhat_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                    coffer_error *err);
+coffer_status coffer__dhat_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                 coffer_error *err);
+coffer_status coffer__dhat_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                                coffer_error *err);
+
+coffer_status coffer__heaptrack_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                         coffer_error *err);
+coffer_status coffer__heaptrack_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                      coffer_error *err);
+
+coffer_status coffer__pprof_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                     coffer_error *err);
+coffer_status coffer__pprof_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                  coffer_error *err);
+coffer_status coffer__pprof_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
+                                 coffer_error *err);
+
+coffer_status coffer__collapsed_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                         coffer_error *err);
+coffer_status coffer__collapsed_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                      coffer_error *err);
+
 #endif

@@ -1,12 +1,12 @@
 /* Profiles of other programs, read for their structure and their counts. */
-#include "convert/outside_profiles.h"
+#include "convert/outside_files.h"
 
 #include "base/buffer.h"
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
+#include "base/text.h"
 #include "outside/archives/unpack.h"
 #include "outside/profiles/heaptrack.h"
 #include "outside/profiles/massif.h"

@@ -4,7 +4,6 @@
 #include "base/options.h"
 #include "formats/format.h"
 #include "io/file.h"
-#include "io/lock.h"
 #include "io/os.h"
 #include "io/source_private.h"
 #include "io/temporary.h"

@@ -1,12 +1,14 @@
-/* Whole operations over os.h, which handle EINTR and short transfers and fill coffer_error. `name` is NULL
- * for a file that the caller of the library named: the error is then about the input, or the output where the
- * call writes. Otherwise the error names the file and is about another one. */
+/* Operations on files, and the lock of a writer. */
 #ifndef COFFER_IO_FILE_H
 #define COFFER_IO_FILE_H
 
 #include "coffer/error.h"
 
 #include <sys/stat.h>
+
+/* Whole operations over os.h, which handle EINTR and short transfers and fill coffer_error. `name` is NULL
+ * for a file that the caller of the library named: the error is then about the input, or the output where the
+ * call writes. Otherwise the error names the file and is about another one. */
 
 /* The descriptor, or −1 with errno set. */
 int coffer__file_try_open(const char *path, int flags, mode_t mode);
@@ -43,5 +45,14 @@ bool coffer__file_name_is_plain(const char *name, size_t len);
 size_t coffer__file_folder_len(const char *path);
 /* True when the name ends in the extension, in any case, and has something before it. */
 bool coffer__file_has_extension(const char *path, const char *extension);
+
+/* The advisory write lock: one writer per file; readers never wait. */
+
+/* Opens a regular file for reading and writing and locks it. When a writer replaced the file in between, the
+ * new one is opened. COFFER_E_LOCKED: "NAME: locked by another writer". Closing the descriptor unlocks. */
+coffer_status coffer__lock_open(int *out, const char *path, coffer_error *err);
+/* COFFER_E_CHANGED when the path now names another file, or none: writes to the locked file would be lost,
+ * and a journal next to the path would belong to the wrong file. size : the current size; may be NULL. */
+coffer_status coffer__lock_check(uint64_t *size, int fd, const char *path, coffer_error *err);
 
 #endif

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "coffer/source.h"
 #include "io/file.h"
-#include "io/lock.h"
 #include "io/os.h"
 
 #include <errno.h>

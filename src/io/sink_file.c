@@ -4,7 +4,6 @@
 #include "io/file.h"
 #include "io/inputs.h"
 #include "io/journal.h"
-#include "io/lock.h"
 #include "io/os.h"
 #include "io/sink_private.h"
 #include "io/temporary.h"

@@ -4,6 +4,8 @@
 
 #include "io/source_private.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/stat.h>
 
 /* Identity of a file when it was opened, to detect changes. */
@@ -28,5 +30,14 @@ struct coffer_source {
 
 /* A new source starts with this report. */
 coffer_report *coffer__source_default_damage_report(void);
+
+/* The SIGBUS handler of mapped sources. A page that a mapped file no longer has (it was truncated, or the
+ * disk failed) becomes zeros, and the mapping is marked: its reader asks before it trusts what it computed.
+ */
+
+/* Guards a mapping. Returns its slot, or −1 when all are in use. */
+int coffer__guard_add(const void *base, size_t len);
+/* Must be called before the mapping is removed. */
+void coffer__guard_remove(int slot);
 
 #endif

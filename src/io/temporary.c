@@ -1,8 +1,8 @@
 #include "io/temporary.h"
 
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "coffer/source.h"
 #include "io/file.h"
 #include "io/os.h"

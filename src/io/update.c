@@ -3,7 +3,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"
-#include "io/lock.h"
 #include "io/source_struct.h"
 
 #include <inttypes.h>

@@ -25,13 +25,4 @@ typedef struct coffer__mp4_track {
 bool coffer__mp4_is(const uint8_t *bytes, size_t size);
 bool coffer__mp4_find_track(coffer__mp4_track *out, const uint8_t *bytes, size_t size, const char *handler);
 
-/* MP3, ADTS, Ogg and MP4: false when the bytes are none of them. */
-bool coffer__audio_probe_packed(coffer_status *status, coffer_audio_info *out, const uint8_t *bytes,
-                                size_t size, coffer_error *err);
-
-/* By the bytes alone. *known is false for a WAV file whose samples are packed in a way that only libsndfile
- * can count. */
-coffer_status coffer__audio_header(coffer_audio_info *out, bool *known, const uint8_t *bytes, size_t size,
-                                   coffer_error *err);
-
 #endif

@@ -2,6 +2,8 @@
 #ifndef COFFER_MEDIA_IMAGE_H
 #define COFFER_MEDIA_IMAGE_H
 
+#include "base/bytes.h"
+#include "base/helper.h"
 #include "base/module.h"
 #include "coffer/media.h"
 
@@ -77,5 +79,17 @@ coffer_status coffer__pixels_adapt(coffer_pixels *pixels, uint32_t channels, uin
                                    uint64_t max_bytes, coffer_error *err);
 /* Turns pixels that are stored in an EXIF orientation upright. */
 coffer_status coffer__pixels_orient(coffer_pixels *pixels, uint32_t orientation, coffer_error *err);
+
+/* The frames between the library and the program coffer-tiff: for each picture a BEGIN and its BYTES; then
+ * the SIZE and the PIXELS, unless decoding failed, and DONE. */
+enum {
+    COFFER__PICTURE_BEGIN =
+        1, /* u64 size of the file, u64 limit of the pixels, u32 width, height, channels */
+    COFFER__PICTURE_BYTES,
+    COFFER__PICTURE_SIZE, /* u32 width, height, channels, depth */
+    COFFER__PICTURE_PIXELS,
+    COFFER__PICTURE_DONE, /* i32 status, text */
+    COFFER__PICTURE_HEAD = 16
+};
 
 #endif

@@ -2,9 +2,9 @@
  * and processor time are limited, and system calls that could reach anything else are refused. */
 #include "base/cursor.h"
 #include "base/fail.h"
+#include "base/helper.h"
 #include "base/memory.h"
-#include "base/sandbox.h"
-#include "media/image_wire.h"
+#include "media/image.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -127,7 +127,5 @@ float coffer__quant_block_scale(const coffer__quant_run *run, size_t block, bool
 /* Of int8 and int4. Weights have no zero point; taking 0 away changes no code. */
 float coffer__quant_whole_scale(const coffer__quant_run *run);
 float coffer__quant_zero_point(const coffer__quant_run *run);
-/* The set for this processor. */
-const coffer__quant_kernels *coffer__quant_kernels_in_use(void);
 
 #endif

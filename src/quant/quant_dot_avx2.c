@@ -1,6 +1,6 @@
 /* Products for AVX2. */
 #if defined(__x86_64__)
-#include "base/unroll.h"
+#include "base/cpu.h"
 #include "quant/quant_factors_x86.h"
 #include "quant/quant_product.h"
 #include "quant/quant_unpack_avx2.h"

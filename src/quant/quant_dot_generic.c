@@ -1,7 +1,7 @@
 /* Products for any processor: blocks are decoded and multiplied. */
 #include "quant/quant_product.h"
 
-#include "base/unroll.h"
+#include "base/cpu.h"
 
 #define LANES 8
 

@@ -3,7 +3,7 @@
  * everywhere and total, reaches_past_block(bits): whether more bytes are loaded than a block of such codes
  * has, and block_codes(codes, bits, x, zero): a whole block of codes, less `zero` where that is
  * not NULL, times x. */
-#include "base/unroll.h"
+#include "base/cpu.h"
 #include "quant/quant_product.h"
 
 #define SUMS 4 /* so that one product need not wait for the other */

@@ -4,6 +4,237 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/dtype.h"
+#include "base/elements.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The method of the format's first program, to the bit: float32, scales cut to f16, halves rounded away from
+ * zero. */
+
+/* The mantissa is cut off, not rounded; what is too small for a normal number becomes 0. Numbers that f16
+ * does not reach become its largest. */
+static uint16_t cut_to_half(float value)
+{
+    uint32_t bits = coffer__float_bits(value);
+    int exponent = (int)(bits >> 23) - 112;
+    if (exponent <= 0)
+        return 0;
+    if (exponent > 30)
+        return 0x7BFF;
+    return (uint16_t)((uint32_t)exponent << 10 | (bits >> 13 & 0x3FF));
+}
+
+static float largest_magnitude(const coffer__quant_block *block)
+{
+    float most = 0.0f;
+    for (size_t i = 0; i < COFFER__QUANT_BLOCK; i++)
+        most = fmaxf(most, fabsf(block->values[i]));
+    return most;
+}
+
+static void put_absmax_codes(int8_t codes[COFFER__QUANT_BLOCK], const coffer__quant_block *block, float scale,
+                             float largest)
+{
+    float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+    if (isinf(inverse)) /* of a scale that the file holds as 0 */
+        inverse = 0.0f;
+    for (size_t i = 0; i < COFFER__QUANT_BLOCK; i++)
+        codes[i] = (int8_t)fmaxf(-largest, fminf(largest, roundf(block->values[i] * inverse)));
+}
+
+static void absmax_super(coffer__quant_unit *out, const coffer__quant_block *blocks, float largest)
+{
+    float scales[COFFER__QUANT_SUPER_BLOCKS], super = 0.0f;
+    for (size_t i = 0; i < COFFER__QUANT_SUPER_BLOCKS; i++) {
+        scales[i] = largest_magnitude(&blocks[i]) / largest;
+        super = fmaxf(super, scales[i]);
+    }
+    out->scale = cut_to_half(super);
+    for (size_t i = 0; i < COFFER__QUANT_SUPER_BLOCKS; i++) {
+        float sub = scales[i] > 0.0f ? fmaxf(1.0f, fminf(63.0f, roundf(32.0f * (scales[i] / super)))) : 0.0f;
+        out->subs[i] = (uint8_t)sub;
+        put_absmax_codes(out->codes[i], &blocks[i], super * (sub / 32.0f), largest);
+    }
+}
+
+/* blocks : one, or the eight of a super. */
+static void quant_absmax(coffer__quant_unit *out, const coffer__quant_type *type,
+                         const coffer__quant_block *blocks)
+{
+    float largest = (float)coffer__quant_largest_code(type);
+    if (type->family == COFFER__QUANT_SUPERS) {
+        absmax_super(out, blocks, largest);
+        return;
+    }
+    float scale = largest_magnitude(blocks) / largest;
+    out->scale = cut_to_half(scale);
+    put_absmax_codes(out->codes[0], blocks, scale, largest);
+}
+
+/* The method `exact`: the optimum by exhaustive search. Slow; the tests measure `fit` against it. */
+
+#define BLOCK COFFER__QUANT_BLOCK
+#define LARGEST_HALF 0x7BFF
+#define MOST_STEPS (BLOCK * 127)
+
+/* Whole numbers up to 2^51 lose their fraction next to this one; quotients are cut off before. */
+static const double round_next_to = 6755399441055744.0; /* 1.5 × 2^52 */
+
+static inline double code_for(double value, double scale, double largest)
+{
+    if (scale == 0.0)
+        return 0.0;
+    double code = value / scale;
+    code = code > largest ? largest : code < -largest ? -largest : code;
+    return code + round_next_to - round_next_to;
+}
+
+static double error_of(const coffer__quant_block *block, double scale, int largest)
+{
+    double error = 0.0;
+    for (size_t i = 0; i < BLOCK; i++) {
+        double miss = (double)block->values[i] - scale * code_for(block->values[i], scale, largest);
+        error += (double)block->weights[i] * miss * miss;
+    }
+    return error;
+}
+
+static void put_exact_codes(int8_t codes[BLOCK], const coffer__quant_block *block, double scale, int largest)
+{
+    for (size_t i = 0; i < BLOCK; i++)
+        codes[i] = (int8_t)code_for(block->values[i], scale, largest);
+}
+
+static uint16_t to_half(double value)
+{
+    uint16_t half = coffer__f16_from_f64(value);
+    return half < LARGEST_HALF ? half : LARGEST_HALF;
+}
+
+/* ---- q* ---- */
+
+/* As the inverse scale grows from 0, the code of one element goes up by one here. */
+typedef struct step_up {
+    double at;
+    uint8_t element;
+    uint8_t code; /* the one it reaches */
+} step_up;
+
+static int compare_steps(const void *a, const void *b)
+{
+    double x = ((const step_up *)a)->at, y = ((const step_up *)b)->at;
+    return (x > y) - (x < y);
+}
+
+static size_t list_steps(step_up *steps, const coffer__quant_block *block, int largest)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < BLOCK; i++) {
+        double magnitude = fabs((double)block->values[i]);
+        for (int code = 1; magnitude > 0.0 && code <= largest; code++)
+            steps[count++] = (step_up){ (code - 0.5) / magnitude, (uint8_t)i, (uint8_t)code };
+    }
+    qsort(steps, count, sizeof *steps, compare_steps);
+    return count;
+}
+
+/* Between two steps the codes are fixed, and of fixed codes the error is a parabola in the scale: its lowest
+ * point is at Σwxq / Σwq², and the best scale that the file can hold is one of the two beside it. */
+static uint16_t exact_scale(const coffer__quant_block *block, int largest)
+{
+    step_up steps[MOST_STEPS];
+    size_t count = list_steps(steps, block, largest);
+    double products = 0.0, squares = 0.0, best_change = 0.0;
+    uint16_t best = 0;
+    for (size_t i = 0; i < count; i++) {
+        double weight = block->weights[steps[i].element];
+        products += weight * fabs((double)block->values[steps[i].element]);
+        squares += weight * (2.0 * steps[i].code - 1.0);
+        if (squares <= 0.0)
+            continue;
+        uint16_t nearest = to_half(products / squares);
+        for (int half = nearest - (nearest > 0); half <= nearest + (nearest < LARGEST_HALF); half++) {
+            double scale = coffer__f16_to_f32((uint16_t)half);
+            double change = scale * (scale * squares - 2.0 * products);
+            if (change < best_change) {
+                best_change = change;
+                best = (uint16_t)half;
+            }
+        }
+    }
+    return best;
+}
+
+/* ---- k* ---- */
+
+static double scale_of(uint16_t super, unsigned sub)
+{
+    return (double)(coffer__f16_to_f32(super) * ((float)sub * 0.03125f));
+}
+
+/* Gives the error; gives up, and an error that is as large, when it reaches `most`. */
+static double exact_subs(uint8_t subs[COFFER__QUANT_SUPER_BLOCKS], const coffer__quant_block *blocks,
+                         uint16_t super, int largest, double most)
+{
+    double total = 0.0;
+    for (size_t i = 0; i < COFFER__QUANT_SUPER_BLOCKS && total < most; i++) {
+        double best = INFINITY;
+        for (unsigned sub = 0; sub < 64; sub++) {
+            double error = error_of(&blocks[i], scale_of(super, sub), largest);
+            if (error < best) {
+                best = error;
+                subs[i] = (uint8_t)sub;
+            }
+        }
+        total += best;
+    }
+    return total;
+}
+
+static double largest_of_blocks(const coffer__quant_block *blocks, size_t count)
+{
+    float most = 0.0f;
+    for (size_t i = 0; i < count * BLOCK; i++) {
+        float here = fabsf(blocks[i / BLOCK].values[i % BLOCK]);
+        most = here > most ? here : most;
+    }
+    return (double)most;
+}
+
+/* The super-scales from a quarter to twice of what gives the largest scale of absmax the largest sub-scale:
+ * below, every block of that size is cut off by more than pays even for two bits; above, the same scales are
+ * to be had with half the sub-scales unused. */
+static void exact_super(coffer__quant_unit *out, const coffer__quant_block *blocks, int largest)
+{
+    double best = INFINITY, most = largest_of_blocks(blocks, COFFER__QUANT_SUPER_BLOCKS) / largest;
+    uint16_t first = to_half(most * 32.0 / 63.0 / 4.0), last = to_half(most * 32.0 / 63.0 * 2.0);
+    for (unsigned super = first; super <= last; super++) {
+        uint8_t subs[COFFER__QUANT_SUPER_BLOCKS] = { 0 };
+        double error = exact_subs(subs, blocks, (uint16_t)super, largest, best);
+        if (error < best) {
+            best = error;
+            out->scale = (uint16_t)super;
+            memcpy(out->subs, subs, sizeof subs);
+        }
+    }
+    for (size_t b = 0; b < COFFER__QUANT_SUPER_BLOCKS; b++)
+        put_exact_codes(out->codes[b], &blocks[b], scale_of(out->scale, out->subs[b]), largest);
+}
+
+static void quant_exact(coffer__quant_unit *out, const coffer__quant_type *type,
+                        const coffer__quant_block *blocks)
+{
+    int largest = coffer__quant_largest_code(type);
+    if (type->family == COFFER__QUANT_SUPERS) {
+        exact_super(out, blocks, largest);
+        return;
+    }
+    out->scale = exact_scale(blocks, largest);
+    put_exact_codes(out->codes[0], blocks, (double)coffer__f16_to_f32(out->scale), largest);
+}
 
 /* Where one unit is. */
 typedef struct unit_place {
@@ -165,9 +396,9 @@ void coffer__quant_encode_rows(const coffer__quant_output *out, const coffer__qu
         for (size_t b = 0; b < unit_blocks(rows->type); b++)
             take_block(&blocks[b], rows, place.row, place.first_block + b);
         if (method == COFFER__QUANT_ABSMAX)
-            coffer__quant_absmax(&unit, rows->type, blocks);
+            quant_absmax(&unit, rows->type, blocks);
         else
-            coffer__quant_exact(&unit, rows->type, blocks);
+            quant_exact(&unit, rows->type, blocks);
         put_unit(out, rows, i, &unit);
     }
 }

@@ -54,12 +54,6 @@ typedef struct coffer__quant_unit {
     int8_t codes[COFFER__QUANT_SUPER_BLOCKS][COFFER__QUANT_BLOCK];
 } coffer__quant_unit;
 
-/* blocks : one, or the eight of a super. */
-void coffer__quant_absmax(coffer__quant_unit *out, const coffer__quant_type *type,
-                          const coffer__quant_block *blocks);
-void coffer__quant_exact(coffer__quant_unit *out, const coffer__quant_type *type,
-                         const coffer__quant_block *blocks);
-
 /* Sixteen blocks interleaved, so that a vector has one element of each. */
 #define COFFER__QUANT_LANES 16
 

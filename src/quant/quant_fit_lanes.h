@@ -1,8 +1,8 @@
 /* The fitter, sixteen blocks at a time, in vectors of the compiler: each including file is compiled for
  * another instruction set, and all give the same bits, because every operation is rounded once and in the
  * same order. */
+#include "base/cpu.h"
 #include "base/elements.h"
-#include "base/unroll.h"
 #include "quant/quant_encode.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #define COFFER_QUANT_UNPACK_NEON_H
 
 #include "base/bytes.h"
-#include "base/unroll.h"
+#include "base/cpu.h"
 #include "quant/quant.h"
 
 #include <arm_neon.h>

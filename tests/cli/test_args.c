@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "args.h"
-#include "convert/kinds.h"
+#include "convert/convert.h"
 #include "verbs.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "tensors/spark.h"
+#include "tensors/tensors_verbs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

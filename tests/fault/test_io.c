@@ -1,5 +1,5 @@
 /* Every allocation and every file operation of reading, replacing and updating a file fails once. */
-#include "base/pool.h"
+#include "base/work.h"
 #include "coffer/format.h"
 #include "io/journal.h"
 #include "io/os.h"

@@ -1,7 +1,7 @@
 /* Others that are faster, and systems that know less. */
 #include "coffer/source.h"
+#include "io/file.h"
 #include "io/journal.h"
-#include "io/lock.h"
 #include "io/os.h"
 #include "io/sink.h"
 #include "io/temporary.h"

@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "base/crc32.h"
 #include "base/json_write.h"
-#include "base/limits.h"
+#include "base/options.h"
 #include "formats/pycauset/pycauset_private.h"
 
 #include <stdlib.h>

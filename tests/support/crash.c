@@ -1,6 +1,6 @@
 #include "support/crash.h"
 
-#include "base/hash.h"
+#include "base/table.h"
 #include "support/crash_record.h"
 
 #include <stdio.h>

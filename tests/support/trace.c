@@ -2,7 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32.h"
-#include "base/varint.h"
+#include "base/cursor.h"
 
 #include <lz4.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  */
 #include "base/crc32.h"
 #include "base/json.h"
-#include "base/limits.h"
+#include "base/options.h"
 #include "coffer/pycauset.h"
 #include "support/dataset.h"
 #include "support/scan.h"

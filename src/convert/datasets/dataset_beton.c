@@ -1,7 +1,7 @@
 /* The samples of an FFCV file. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "convert/datasets/dataset_input.h"
 #include "outside/records/beton.h"
 

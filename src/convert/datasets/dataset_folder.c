@@ -1,7 +1,7 @@
 /* Folders of files of one kind. The folders right below them are the classes. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "convert/datasets/dataset_columns.h"
 #include "convert/datasets/dataset_input.h"
 #include "io/file.h"

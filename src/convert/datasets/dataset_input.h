@@ -3,9 +3,8 @@
 #ifndef COFFER_CONVERT_DATASET_INPUT_H
 #define COFFER_CONVERT_DATASET_INPUT_H
 
-#include "base/arena.h"
 #include "base/buffer.h"
-#include "base/hash.h"
+#include "base/table.h"
 #include "coffer/dataset.h"
 #include "coffer/media.h"
 #include "outside/archives/folder_walk.h"
@@ -23,7 +22,6 @@ typedef struct coffer__dataset_schema {
  * names are different. */
 coffer_status coffer__dataset_add_field(coffer_mldf_field **out, coffer__dataset_schema *schema,
                                         const char *name, size_t name_len, uint16_t type, coffer_error *err);
-void coffer__dataset_schema_free(coffer__dataset_schema *schema);
 
 static inline bool coffer__dataset_is_image(uint16_t type)
 {
@@ -170,7 +168,7 @@ coffer_status coffer__dataset_open_tfrecord(coffer__dataset_input **out, coffer_
 coffer_status coffer__dataset_open_beton(coffer__dataset_input **out, coffer_source *src,
                                          const coffer_limits *limits, coffer_error *err);
 
-/* ---- Origins (dataset_origin.c) ---- */
+/* ---- Origins ---- */
 
 /* Reads a file of a sample, and notes its size, time and hash. */
 coffer_status coffer__dataset_read_file(coffer__buffer *out, coffer__dataset_sample *sample, int fd,
@@ -215,8 +213,6 @@ typedef struct coffer__dataset_taker {
 
 void coffer__dataset_taker_free(coffer__dataset_taker *taker);
 /* Decodes a stored value and throws the result away. COFFER_E_UNSUPPORTED when there is no decoder. */
-coffer_status coffer__dataset_try_picture(const void *bytes, size_t size, coffer__dataset_taker *taker,
-                                          coffer_error *err);
 coffer_status coffer__dataset_try_sound(const void *bytes, size_t size, coffer__dataset_taker *taker,
                                         const coffer_limits *limits, coffer_error *err);
 /* The codec of a sound in the file. */
@@ -240,5 +236,40 @@ coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *inp
 /* A dictionary for each field that can use one; in the arena of the schema. */
 coffer_status coffer__dataset_train(coffer__dataset_input *input, const coffer_mldf_pack_opts *opts,
                                     coffer_error *err);
+
+/* The account of a pack. */
+
+/* A sample that was left out before the pack was interrupted. */
+typedef struct coffer__earlier_skip {
+    uint64_t index;
+    const char *name;
+    size_t name_len;
+    const char *code, *text;
+} coffer__earlier_skip;
+
+typedef struct coffer__dataset_account {
+    coffer_node *out, *list;  /* may be NULL */
+    uint64_t packed, skipped; /* files, members or lines of samples */
+    uint64_t unexpected;      /* left out without being asked to */
+    char *path;               /* of the notes for a resumed pack; NULL = none */
+    int fd;
+    coffer__arena texts;
+    coffer__earlier_skip *earlier;
+    size_t earlier_count, earlier_capacity;
+} coffer__dataset_account;
+
+/* out_path : NULL when the pack cannot be resumed. */
+coffer_status coffer__dataset_account_open(coffer__dataset_account *account, coffer_node *out,
+                                           const char *out_path, bool resumed, coffer_error *err);
+/* done : nothing is left to be resumed. */
+void coffer__dataset_account_close(coffer__dataset_account *account, bool done);
+/* A sample that an interrupted pack has handled. */
+void coffer__dataset_account_resumed(coffer__dataset_account *account, const coffer__dataset_sample *sample);
+/* A sample that is left out now. */
+coffer_status coffer__dataset_account_skip(coffer__dataset_account *account,
+                                           const coffer__dataset_sample *sample, coffer_error *err);
+/* The members of coffer_mldf_pack's report that are about the account. */
+void coffer__dataset_account_describe(coffer__dataset_account *account, const coffer__dataset_input *input,
+                                      const uint64_t changes[COFFER__CHANGE_COUNT]);
 
 #endif

@@ -1,9 +1,9 @@
 /* JSON lines: one sample a line, one field a key. */
 #include "base/fail.h"
 #include "base/json_write.h"
-#include "base/limits.h"
-#include "convert/datasets/dataset_manifest.h"
-#include "convert/datasets/mldf_json.h"
+#include "base/options.h"
+#include "convert/datasets/dataset_columns.h"
+#include "convert/datasets/mldf_export.h"
 #include "outside/text/jsonl.h"
 
 #include <inttypes.h>

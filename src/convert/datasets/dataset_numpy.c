@@ -1,10 +1,10 @@
 /* Rows of NumPy arrays: one sample for each index of the first dimension. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "convert/datasets/dataset_columns.h"
 #include "io/source_private.h"
-#include "outside/arrays/npz.h"
+#include "outside/arrays/npy.h"
 
 #include <inttypes.h>
 #include <string.h>

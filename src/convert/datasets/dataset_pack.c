@@ -1,7 +1,6 @@
 /* Folders, shards and manifests into one training set. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "convert/datasets/dataset_input.h"

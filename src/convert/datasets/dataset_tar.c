@@ -2,11 +2,11 @@
  * rest of the name is the field. */
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
 #include "convert/datasets/dataset_columns.h"
-#include "convert/datasets/mldf_tar.h"
+#include "convert/datasets/mldf_export.h"
 #include "io/source_private.h"
 #include "outside/archives/tar.h"
 #include "outside/text/number.h"

@@ -2,8 +2,8 @@
  * something else become bytes. */
 #include "base/bytes.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
 #include "convert/datasets/dataset_columns.h"
 #include "io/source_private.h"

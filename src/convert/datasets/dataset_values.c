@@ -1,5 +1,5 @@
 /* New values of a field for many samples, from a table, JSON lines or an array. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/datasets/dataset_input.h"

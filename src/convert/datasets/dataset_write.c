@@ -1,11 +1,11 @@
 /* Samples of any input into a set: a batch is loaded on all threads while the one before is encoded and
  * written, in order and without another copy. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "base/work.h"
-#include "convert/datasets/dataset_account.h"
+#include "convert/datasets/dataset_input.h"
 #include "io/os.h"
 
 #include <inttypes.h>

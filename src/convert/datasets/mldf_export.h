@@ -3,8 +3,10 @@
 #define COFFER_CONVERT_MLDF_EXPORT_H
 
 #include "base/buffer.h"
+#include "base/json_write.h"
 #include "coffer/mldf.h"
 #include "convert/convert.h"
+#include "convert/datasets/dataset_columns.h"
 #include "io/sink.h"
 
 /* The options of every conversion from a set. */
@@ -46,5 +48,58 @@ coffer_status coffer__mldf_export_read(coffer__mldf_export *export, uint64_t sam
  * without it. */
 coffer_status coffer__mldf_job_key(const uint8_t **key, uint8_t room[COFFER_MLDF_KEY_SIZE],
                                    const coffer__convert_job *job, coffer_error *err);
+
+/* Values of a set inside JSON. A value that JSON cannot hold exactly is an object with its type, its bytes in
+ * base64 or as text, and what the row says about them:
+ *
+ *   {"type": "image-jpeg", "height": 480, "width": 640, "channels": 3, "mode": 1, "base64": "…"}
+ *   {"type": "ndarray", "dtype": "f32", "shape": [2, 3], "base64": "…"}
+ *   {"type": "json", "text": "[1,\n2]"}      JSON of several lines, null, or a bare number or text
+ *   {"type": "float", "base64": "AAAAAAAA+H8="}   NaN and the infinities
+ */
+
+/* Writes the object. dims : of an array; else NULL. */
+coffer_status coffer__mldf_json_put(coffer__json_writer *writer, const coffer_mldf_field *field,
+                                    const coffer_mldf_entry *entry, const uint64_t *dims,
+                                    const uint8_t *bytes, size_t size, coffer_error *err);
+/* The same with the bytes as text, for JSON and texts. */
+void coffer__mldf_json_put_text(coffer__json_writer *writer, uint16_t type, const char *text, size_t len);
+/* A float that is not finite. */
+coffer_status coffer__mldf_json_put_float(coffer__json_writer *writer, double value, coffer_error *err);
+/* True when a JSON value is such an object. */
+bool coffer__mldf_json_is(const coffer__json_value *value);
+uint16_t coffer__mldf_json_type(const coffer__json_value *object);
+/* Its type, and what its array looks like, for the survey of a column. */
+coffer_status coffer__mldf_json_survey(coffer__column *column, const coffer__json_value *object,
+                                       coffer_error *err);
+/* The value itself, READY for its field. */
+coffer_status coffer__mldf_json_take(coffer__dataset_value *value, const coffer__json_value *object,
+                                     const coffer_mldf_field *field, coffer_error *err);
+
+/* How the fields of a set are named in a tar file, and back. */
+
+/* A member that says what the others are, in a folder that readers of WebDataset pass over. */
+#define COFFER__TAR_SCHEMA "__mldf__/schema.json"
+
+typedef enum coffer__tar_class {
+    COFFER__TAR_BYTES,
+    COFFER__TAR_IMAGE,
+    COFFER__TAR_AUDIO,
+    COFFER__TAR_VIDEO,
+    COFFER__TAR_INT,
+    COFFER__TAR_FLOAT,
+    COFFER__TAR_TEXT,
+    COFFER__TAR_JSON,
+    COFFER__TAR_ARRAY
+} coffer__tar_class;
+
+typedef struct coffer__tar_extension {
+    const char *name;
+    coffer__tar_class kind;
+    bool is_first; /* pictures that are stored as PNG, sounds that are compressed */
+} coffer__tar_extension;
+
+/* By the part after the last dot ("seg.png"), or all of it; NULL when it is unknown. */
+const coffer__tar_extension *coffer__tar_extension_of(const char *extension);
 
 #endif

@@ -1,4 +1,4 @@
-#include "convert/datasets/mldf_json.h"
+#include "convert/datasets/mldf_export.h"
 
 #include "base/bytes.h"
 #include "base/fail.h"

@@ -5,7 +5,7 @@
 #include "base/report.h"
 #include "convert/datasets/mldf_export.h"
 #include "outside/text/csv.h"
-#include "outside/text/decimal.h"
+#include "outside/text/number.h"
 
 #include <inttypes.h>
 #include <string.h>

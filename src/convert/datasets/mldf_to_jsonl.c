@@ -3,7 +3,6 @@
 #include "base/report.h"
 #include "base/utf8.h"
 #include "convert/datasets/mldf_export.h"
-#include "convert/datasets/mldf_json.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "convert/datasets/dataset_input.h"
 #include "convert/datasets/mldf_export.h"
-#include "outside/archives/zip_write.h"
+#include "outside/archives/zip.h"
 #include "outside/arrays/npy.h"
 
 #include <inttypes.h>

@@ -6,10 +6,9 @@
 #include "base/real.h"
 #include "convert/datasets/dataset_input.h"
 #include "convert/datasets/mldf_export.h"
-#include "convert/datasets/mldf_tar.h"
 #include "outside/archives/tar.h"
 #include "outside/arrays/npy.h"
-#include "outside/text/decimal.h"
+#include "outside/text/number.h"
 
 #include <inttypes.h>
 #include <stdio.h>

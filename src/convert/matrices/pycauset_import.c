@@ -1,10 +1,10 @@
 /* Files of other kinds to matrices: rows come from an input, are cast to the type that is stored, and go to
  * the format's writer. */
-#include "convert/matrices/pycauset_import.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "convert/matrices/pycauset_input.h"
 #include "convert/matrices/pycauset_values.h"
 
 #include <inttypes.h>

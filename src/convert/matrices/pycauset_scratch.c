@@ -1,7 +1,6 @@
 /* Array files of other programs as matrices for a moment: a conversion to pycauset in a temporary file, which
  * every reader of matrices can use. So any array can be shown, compared and written as any other. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "convert/convert.h"

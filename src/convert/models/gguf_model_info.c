@@ -2,9 +2,9 @@
 #include "convert/models/gguf_model_info.h"
 #include "convert/tensors/tensors.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
-#include "base/elements_half.h"
+#include "base/dtype.h"
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"

@@ -48,7 +48,7 @@ extern const size_t coffer__gguf_field_count;
  * of a split model. */
 coffer_status coffer__gguf_to_pack(coffer__mcf_pack *pack, const coffer__gguf *gguf, coffer_error *err);
 
-/* ---- gguf_file_type.c: general.file_type names the type of most weights ---- */
+/* ---- general.file_type names the type of most weights ---- */
 
 /* Elements by type. */
 typedef struct coffer__gguf_type_totals {
@@ -61,8 +61,6 @@ void coffer__gguf_count_type(coffer__gguf_type_totals *totals, const coffer__ggu
                              uint64_t elements);
 /* Whether a value of general.file_type is right for that type; true for values that are unknown. */
 bool coffer__gguf_file_type_fits(uint32_t file_type, const coffer__gguf_type *type);
-/* The value for that type. False when the table has no such type. */
-bool coffer__gguf_file_type_of(uint32_t *out, const coffer__gguf_type *type);
 
 /* ---- gguf_export_keys.c ---- */
 

@@ -2,13 +2,11 @@
 #include "convert/models/gguf_repack.h"
 
 #include "base/bytes.h"
+#include "base/dtype.h"
 #include "base/elements.h"
-#include "base/elements_half.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "convert/models/gguf_repack_blocks.h"
-#include "convert/tensors/gguf_tensors.h"
-#include "convert/tensors/mcf_tensors.h"
+#include "convert/tensors/tensors.h"
 #include "quant/quant.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
-#include "convert/models/gguf_repack_blocks.h"
+#include "convert/models/gguf_repack.h"
 
 #include "base/bytes.h"
+#include "base/dtype.h"
 #include "base/elements.h"
-#include "base/elements_half.h"
-#include "outside/models/gguf_blocks.h"
+#include "outside/models/gguf.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,9 +3,44 @@
 #define COFFER_CONVERT_MCF_PACK_H
 
 #include "base/buffer.h"
-#include "convert/models/mcf_info.h"
+#include "coffer/mcf.h"
 #include "convert/tensors/tensor_selection.h"
-#include "convert/tensors/tensor_stream.h"
+
+/* ModelInfo while it is put together: the numbers, and a table that owns its texts. */
+typedef struct coffer__mcf_info {
+    coffer_mcf_model_info info; /* its kvs and texts are set by coffer__mcf_info_finish */
+    char *model_name, *base_model;
+    coffer_mcf_kv *kvs; /* keys and texts owned */
+    size_t count, capacity;
+} coffer__mcf_info;
+
+#define COFFER__MCF_INFO_INIT                              \
+    {                                                      \
+        COFFER_MCF_MODEL_INFO_INIT, NULL, NULL, NULL, 0, 0 \
+    }
+
+/* The key is prefix followed by name. */
+coffer_status coffer__mcf_info_add_u32(coffer__mcf_info *info, const char *prefix, const char *name,
+                                       uint32_t value, coffer_error *err);
+coffer_status coffer__mcf_info_add_f32(coffer__mcf_info *info, const char *prefix, const char *name,
+                                       float value, coffer_error *err);
+coffer_status coffer__mcf_info_add_text(coffer__mcf_info *info, const char *prefix, const char *name,
+                                        const char *text, size_t len, coffer_error *err);
+/* Copies the text; replaces an existing name. */
+coffer_status coffer__mcf_info_set_name(char **name, const char *text, size_t len, coffer_error *err);
+/* Sorts the table and gives all of it as the writer wants it. COFFER_E_DUPLICATE for a key that is there
+ * twice. */
+coffer_status coffer__mcf_info_finish(const coffer_mcf_model_info **out, coffer__mcf_info *info,
+                                      coffer_error *err);
+void coffer__mcf_info_free(coffer__mcf_info *info); /* frees the members, not info itself */
+
+/* The family that a model's type names: its members have its name in theirs, "qwen2_moe", "gemma3_text". 0
+ * for none. */
+uint32_t coffer__mcf_arch_of(const char *model_type);
+/* The numbers of a Hugging Face config.json, of its "text_config" where it has one, into info. name : of the
+ * file, for messages. */
+coffer_status coffer__mcf_info_from_config(coffer__mcf_info *info, const uint8_t *text, size_t len,
+                                           const char *name, const coffer_limits *limits, coffer_error *err);
 
 /* A file that becomes a section. */
 typedef struct coffer__mcf_resource {
@@ -89,8 +124,7 @@ coffer_status coffer__mcf_pack_write_files(coffer_mcf_writer *writer, const coff
 /* Adds "files" to a node. */
 void coffer__mcf_pack_report(coffer_node *out, const coffer__mcf_pack *pack);
 void coffer__mcf_pack_free_files(coffer__mcf_pack *pack);
-/* tokenizer_config.json with the chat template in it (coffer__buffer_free). config : the file, or NULL.
- * (mcf_pack_template.c) */
+/* tokenizer_config.json with the chat template in it (coffer__buffer_free). config : the file, or NULL. */
 coffer_status coffer__mcf_pack_fold(coffer__buffer *out, const coffer__mcf_resource *config,
                                     const char *chat_template, size_t template_len,
                                     const coffer_limits *limits, coffer_error *err);

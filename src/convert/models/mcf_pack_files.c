@@ -1,6 +1,6 @@
 /* The files of a model folder that are neither tensors nor sections: stored by name, so that the folder can
  * be restored. Every file that is found is packed or noted as left out. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -6,8 +6,8 @@
 #include "convert/models/gguf_repack.h"
 #include "convert/models/mcf_pack.h"
 #include "convert/models/mcf_stand_in.h"
-#include "convert/tensors/mcf_tensors.h"
-#include "convert/tensors/tensor_stream.h"
+#include "convert/tensors/tensor_selection.h"
+#include "convert/tensors/tensors.h"
 #include "io/os.h"
 #include "outside/models/safetensors.h"
 

@@ -8,9 +8,8 @@
 #include "convert/convert.h"
 #include "convert/models/gguf_model_info.h"
 #include "convert/models/gguf_repack.h"
-#include "convert/tensors/mcf_tensors.h"
-#include "convert/tensors/tensor_settings.h"
-#include "convert/tensors/tensor_stream.h"
+#include "convert/tensors/tensor_selection.h"
+#include "convert/tensors/tensors.h"
 #include "io/os.h"
 #include "io/sink.h"
 

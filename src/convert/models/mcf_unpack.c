@@ -1,9 +1,7 @@
 /* Restores the folder that a model was packed from. */
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/work.h"

@@ -22,7 +22,7 @@ bool coffer__importance_has(const coffer__importance *importance, const char *na
 coffer_status coffer__importance_read(float **out, const coffer__importance *importance, const char *name,
                                       uint64_t columns, coffer_error *err);
 
-/* ---- imatrix.c: importance matrices of llama.cpp in their first layout: no magic, little-endian ----
+/* ---- Importance matrices of llama.cpp in their first layout: no magic, little-endian ----
  *
  *   i32 entries | for each: i32 length, name | i32 calls | i32 values | f32 × values, calls times the mean
  *   at the end of a complete file: i32 calls of all | i32 length, name of the data set

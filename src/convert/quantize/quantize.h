@@ -7,7 +7,7 @@
 #include "coffer/quantize.h"
 #include "convert/quantize/importance.h"
 #include "convert/tensors/tensor_pass.h"
-#include "convert/tensors/tensor_stream.h"
+#include "convert/tensors/tensor_selection.h"
 #include "quant/quant_encode.h"
 
 /* The result for one tensor. */
@@ -34,7 +34,7 @@ typedef struct coffer__quantize_task {
     coffer__quantize_whole whole; /* of int8 and int4 */
 } coffer__quantize_task;
 
-/* ---- quantize_band.c: a few rows at a time ---- */
+/* ---- quantize_tensor.c: a few rows at a time, and all bands of a tensor ---- */
 
 /* Memory for a band: rows as numbers, what they decode to, and their payload. */
 typedef struct coffer__quantize_band {
@@ -45,20 +45,9 @@ typedef struct coffer__quantize_band {
     coffer__quantize_result result;
 } coffer__quantize_band;
 
-/* Rows that are quantized together: a number that depends on the shape alone. */
-uint64_t coffer__quantize_band_rows(const coffer__quantize_task *task);
 /* Rows [first, first + rows) of the band, read, encoded, decoded and compared. */
 coffer_status coffer__quantize_band_run(coffer__quantize_band *band, const coffer__quantize_task *task,
                                         coffer_error *err);
-void coffer__quantize_result_init(coffer__quantize_result *result);
-void coffer__quantize_result_merge(coffer__quantize_result *into, const coffer__quantize_result *from);
-
-/* ---- quantize_scales.c: scales below the normal range of float16 ---- */
-
-/* Counts them in an encoded band, or replaces them if the task says so. */
-void coffer__quantize_treat_scales(coffer__quantize_band *band, const coffer__quantize_task *task);
-
-/* ---- quantize_tensor.c: all bands of a tensor ---- */
 
 /* writer : where the tensor was begun; NULL = only measure. */
 coffer_status coffer__quantize_tensor(coffer__quantize_result *out, const coffer__quantize_task *task,
@@ -89,19 +78,9 @@ coffer_status coffer__quantize_new_task(coffer__quantize_task *out, float **weig
 
 /* ---- quantize_plan.c: which type for which tensor ---- */
 
-/* The rule that applies to a tensor; NULL when none does. */
-const coffer_mcf_quantize_rule *coffer__quantize_rule_for(const coffer_mcf_quantize_opts *opts,
-                                                          const char *name);
-/* True when a tensor meets the requirements of a quantized type. */
-bool coffer__quantize_can(const coffer_mcf_quantize_opts *opts, const coffer__chosen_tensor *chosen);
-/* Sets what a chosen tensor becomes. */
-coffer_status coffer__quantize_choose(coffer__chosen_tensor *chosen, const coffer_mcf_quantize_opts *opts,
-                                      coffer_dtype dtype, coffer_error *err);
 /* Follows the rules. */
 coffer_status coffer__quantize_plan(coffer__selection *selection, const coffer_mcf_quantize_opts *opts,
                                     coffer_error *err);
-
-/* ---- quantize_budget.c ---- */
 
 /* Types for the tensors that no rule is for, so that the target is reached. COFFER_E_INVALID_ARGUMENT
  * when it cannot be.

@@ -3,8 +3,8 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "convert/quantize/quantize.h"
-#include "convert/tensors/mcf_tensors.h"
 #include "convert/tensors/tensor_pass.h"
+#include "convert/tensors/tensors.h"
 
 #include <inttypes.h>
 #include <math.h>

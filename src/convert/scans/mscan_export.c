@@ -2,9 +2,9 @@
 #include "io/source_private.h"
 
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/memory.h"
 #include "base/real.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The first pass over the rows, and the metadata composed from it. */
 #include "convert/scans/mscan_import.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* Rows from a structured NumPy array. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "convert/scans/mscan_input.h"
+#include "convert/scans/mscan_import.h"
 #include "outside/arrays/npy.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "convert/scans/mscan_export.h"
 #include "outside/text/csv.h"
-#include "outside/text/decimal.h"
+#include "outside/text/number.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* GGUF files as sets of tensors. */
-#include "convert/tensors/gguf_tensors.h"
+#include "convert/tensors/tensors.h"
 
 #include "base/crc32.h"
 #include "base/fail.h"

@@ -1,5 +1,4 @@
 /* MCF models as sets of tensors. */
-#include "convert/tensors/mcf_tensors.h"
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -7,6 +6,7 @@
 #include "base/utf8.h"
 #include "coffer/mcf.h"
 #include "convert/models/mcf_stand_in.h"
+#include "convert/tensors/tensors.h"
 #include "quant/quant.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "convert/tensors/tensors.h"
 #include "io/file.h"
-#include "outside/arrays/npz.h"
+#include "outside/arrays/npy.h"
 
 #include <inttypes.h>
 #include <pthread.h>

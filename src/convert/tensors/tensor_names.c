@@ -1,12 +1,10 @@
 /* Names of lost and damaged tensors, which files of other formats record under a key. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/memory.h"
-#include "convert/tensors/gguf_tensors.h"
-#include "convert/tensors/mcf_tensors.h"
 #include "convert/tensors/tensor_selection.h"
 #include "convert/tensors/tensors.h"
 #include "io/source_private.h"

@@ -2,8 +2,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/work.h"
 
 #include <inttypes.h>

@@ -1,10 +1,14 @@
-/* The tensors of one or more sets that are written to a new file, and their new types. */
+/* A conversion of tensors: its settings, the tensors that it writes and their new types, and their payloads
+ * in pieces. */
 #ifndef COFFER_CONVERT_TENSOR_SELECTION_H
 #define COFFER_CONVERT_TENSOR_SELECTION_H
 
+#include "base/work.h"
 #include "coffer/report.h"
+#include "convert/convert.h"
 #include "convert/tensors/tensors.h"
 
+/* The tensors of one or more sets that are written to a new file, and their new types. */
 typedef struct coffer__chosen_tensor {
     const coffer_tensors *set;
     size_t index; /* in the set */
@@ -45,7 +49,7 @@ void coffer__selection_free(coffer__selection *selection); /* its items, not its
  * of the types that may qualify. */
 coffer_status coffer__selection_keep_blocks(coffer__selection *selection, coffer_error *err);
 
-/* ---- tensor_notes.c: what the new file does not keep as it was ---- */
+/* ---- Notes: what the new file does not keep as it was ---- */
 
 typedef struct coffer__type_change {
     const char *from, *to;
@@ -66,7 +70,58 @@ void coffer__type_changes_note(coffer_report *notes, const coffer__type_changes 
 /* The same for the types of a selection. */
 void coffer__selection_note(coffer_report *notes, const coffer__selection *selection);
 
-/* "f16", "bf16", "f32", "keep". */
-coffer_status coffer__selection_cast(coffer_dtype *out, const char *text, coffer_error *err);
+/* The settings that all conversions of tensors have in common, and opening their input. */
+
+/* One text a line, for the tables of conversions. */
+#define COFFER__TENSOR_OPTIONS                                                                    \
+    { "cast", "TYPE", "convert floats of other types to this one", "keep|f16|bf16|f32", "keep" }, \
+        { "include", "GLOB", "only tensors whose name matches" },                                 \
+    {                                                                                             \
+        "exclude", "GLOB", "leave out tensors whose name matches"                                 \
+    }
+
+typedef struct coffer__tensors_settings {
+    coffer__selection_opts selection;
+    uint64_t shard_size; /* 0 = one file */
+    const char **globs;  /* memory of include and exclude */
+} coffer__tensors_settings;
+
+/* "include" and "exclude" may be there several times. */
+coffer_status coffer__tensors_settings_read(coffer__tensors_settings *out, const coffer__convert_job *job,
+                                            coffer_error *err);
+void coffer__tensors_settings_free(coffer__tensors_settings *settings);
+/* "4096", "5GB" (powers of ten), "2MiB", "64K" (powers of two). Untouched when the setting is not there. */
+coffer_status coffer__job_size(uint64_t *out, const coffer__convert_job *job, const char *name,
+                               coffer_error *err);
+
+/* The input of the job as a set of tensors. It is read, not mapped: pages of a mapping would count as memory
+ * of ours. */
+coffer_status coffer__tensors_settings_open(coffer_tensors **out, const coffer__convert_job *job,
+                                            coffer_error *err);
+
+/* Copies tensors into a new file as another type: elements are read and converted on all threads while the
+ * batch before is written. Memory does not grow with the tensor. */
+typedef struct coffer__tensors_stream coffer__tensors_stream;
+
+/* Takes the bytes in their order. May be called on another thread than the one that runs the stream, never by
+ * two at a time. */
+typedef coffer_status (*coffer__tensors_put)(void *context, const void *bytes, size_t len, coffer_error *err);
+
+/* threads : 0 = one per core.     progress : may be NULL.     total : bytes of all new payloads, for it. */
+coffer_status coffer__tensors_stream_new(coffer__tensors_stream **out, uint32_t threads,
+                                         const coffer_limits *limits, const coffer_progress *progress,
+                                         uint64_t total, coffer_error *err);
+void coffer__tensors_stream_free(coffer__tensors_stream *stream);
+/* Copies a tensor; its payload unchanged where the choice says so. */
+coffer_status coffer__tensors_stream_run(coffer__tensors_stream *stream, const coffer__chosen_tensor *chosen,
+                                         coffer__tensors_put put, void *context, coffer_error *err);
+/* Adds bytes that were written without the stream to the progress; may return COFFER_E_CANCELLED. */
+coffer_status coffer__tensors_stream_count(coffer__tensors_stream *stream, uint64_t bytes, coffer_error *err);
+
+/* ---- For other work on the same threads ---- */
+
+uint32_t coffer__tensors_stream_pieces(const coffer__tensors_stream *stream); /* useful size of a batch */
+uint64_t coffer__tensors_stream_memory(const coffer__tensors_stream *stream); /* bytes that it may take */
+coffer__work *coffer__tensors_stream_work(const coffer__tensors_stream *stream);
 
 #endif

@@ -1,9 +1,9 @@
-#include "convert/tensors/tensor_stream.h"
+#include "convert/tensors/tensor_selection.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/work.h"
 
 #include <inttypes.h>

@@ -1,12 +1,12 @@
 /* A set of tensors: sorting, lookup, reading. Independent of the kind of file. */
 #include "convert/tensors/tensors.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/elements.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
 #include "io/source_private.h"
 

@@ -4,7 +4,9 @@
 #ifndef COFFER_CONVERT_TENSORS_H
 #define COFFER_CONVERT_TENSORS_H
 
+#include "coffer/mcf.h"
 #include "coffer/tensors.h"
+#include "outside/models/gguf.h"
 
 /* Names of files (coffer__tensors_files_free). */
 typedef struct coffer__tensors_files {
@@ -199,5 +201,15 @@ extern const coffer__tensors_reader coffer__tensors_safetensors_shards;
 extern const coffer__tensors_reader coffer__tensors_gguf;
 extern const coffer__tensors_reader coffer__tensors_npz;
 extern const coffer__tensors_reader coffer__tensors_npy;
+
+/* The GGUF or MCF handle of a set of tensors. */
+
+/* NULL when the set is of another kind. Lives as long as the set. */
+const coffer__gguf *coffer__gguf_of(const coffer_tensors *set);
+
+/* The MCF model that a set of tensors was opened from. */
+
+/* NULL when the set is of another kind. Lives as long as the set. */
+const coffer_mcf *coffer__mcf_model_of(const coffer_tensors *set);
 
 #endif

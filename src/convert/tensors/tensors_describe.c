@@ -1,15 +1,13 @@
 /* Describing, listing and checking a set of tensors. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/crc32.h"
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/quantity.h"
 #include "base/report.h"
+#include "base/text.h"
 #include "base/work.h"
-#include "convert/tensors/gguf_tensors.h"
 #include "convert/tensors/tensors.h"
 #include "outside/models/safetensors.h"
 

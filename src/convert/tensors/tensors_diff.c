@@ -1,6 +1,6 @@
 /* Two sets of tensors, compared by name: shapes, types, values, and metadata where both are files of the same
  * kind. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/elements.h"
 #include "base/memory.h"
 #include "base/node_diff.h"

@@ -1,6 +1,5 @@
 /* The files of a model next to its tensors: configuration, tokenizer, license. An MCF file has them as
  * sections, a folder as files. */
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/crc32.h"
 #include "base/fail.h"
@@ -8,7 +7,7 @@
 #include "base/json_write.h"
 #include "base/memory.h"
 #include "base/node_diff.h"
-#include "base/quantity.h"
+#include "base/text.h"
 #include "convert/tensors/tensors.h"
 #include "io/file.h"
 #include "io/os.h"

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "convert/kinds.h"
+#include "convert/convert.h"
 #include "convert/tensors/tensors.h"
 #include "io/file.h"
 #include "io/os.h"

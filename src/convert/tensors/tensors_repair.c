@@ -1,16 +1,14 @@
 /* Saves the complete tensors of a damaged safetensors or GGUF file, or of a model in several files. The new
  * file lists the lost ones under COFFER__TENSORS_LOST_KEY, so that a check still reports them. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/json_write.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
 #include "base/work.h"
-#include "convert/tensors/gguf_tensors.h"
 #include "convert/tensors/tensors.h"
 #include "io/file.h"
 #include "io/os.h"

@@ -2,7 +2,7 @@
 #include "base/fail.h"
 #include "convert/convert.h"
 #include "convert/models/mcf_pack.h"
-#include "convert/tensors/tensor_settings.h"
+#include "convert/tensors/tensor_selection.h"
 
 #include <inttypes.h>
 

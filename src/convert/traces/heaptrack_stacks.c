@@ -1,9 +1,9 @@
 /* Strings, instructions and traces of a heaptrack file, and the stacks that they make. */
-#include "convert/traces/heaptrack_stacks.h"
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "convert/traces/mlyze_import.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* Collapsed stacks: "main;work;grab 4096", outermost frame first, one stack per line. */
-#include "base/array.h"
-#include "base/limits.h"
+#include "base/buffer.h"
 #include "base/memory.h"
-#include "convert/outside_profiles.h"
+#include "base/options.h"
+#include "convert/outside_files.h"
 #include "convert/traces/mlyze_export.h"
 #include "convert/traces/mlyze_import.h"
-#include "outside/profiles/packed_lines.h"
+#include "outside/profiles/profile_text.h"
 #include "outside/text/number.h"
 
 #include <inttypes.h>

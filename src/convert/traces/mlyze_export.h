@@ -5,7 +5,7 @@
 
 #include "coffer/mlyze.h"
 #include "convert/convert.h"
-#include "outside/archives/pack.h"
+#include "outside/archives/unpack.h"
 
 typedef struct coffer__mlyze_export {
     const coffer__convert_job *job;

@@ -1,9 +1,9 @@
 /* Converts heaptrack's recordings event by event. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "convert/traces/heaptrack_stacks.h"
+#include "convert/traces/mlyze_import.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* Converts massif's snapshots: at each snapshot, blocks are freed and allocated until every stack has the
  * bytes of the snapshot. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "convert/traces/mlyze_import.h"

@@ -2,10 +2,21 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
+#include "convert/convert.h"
+#include "io/file.h"
+#include "io/os.h"
+#include "io/sink.h"
+#include "io/temporary.h"
+#include "outside/archives/unpack.h"
 #include "outside/text/number.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const coffer_convert_option coffer__mlyze_import_options[] = {
@@ -42,6 +53,30 @@ void coffer__mlyze_import_open(coffer__mlyze_import *out, const coffer__convert_
     coffer__json_write_bool(&out->json, synthetic);
 }
 
+/* ---- Names ---- */
+
+static const char *import_clean(coffer__mlyze_import *import, const char *text, size_t len)
+{
+    coffer__buffer *name = &import->name;
+    name->len = 0;
+    while (len > 0) {
+        size_t valid = coffer__utf8_valid_prefix(text, len);
+        const char *nul = memchr(text, '\0', valid);
+        if (nul)
+            valid = (size_t)(nul - text);
+        coffer__buffer_append(name, text, valid);
+        text += valid;
+        len -= valid;
+        if (len > 0) {
+            coffer__buffer_printf(name, "\\x%02x", (unsigned)(uint8_t)*text);
+            text++;
+            len--;
+        }
+    }
+    const char *clean = coffer__buffer_text(name);
+    return name->failed ? NULL : clean;
+}
+
 coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const char *command,
                                           size_t command_len, uint64_t start_time_us, coffer_error *err)
 {
@@ -52,7 +87,7 @@ coffer_status coffer__mlyze_import_create(coffer__mlyze_import *import, const ch
         return status;
     coffer__json_close_object(&import->json);
     if (command) {
-        const char *clean = coffer__mlyze_import_clean(import, command, command_len);
+        const char *clean = import_clean(import, command, command_len);
         coffer__json_key(&import->json, "command");
         coffer__json_string(&import->json, clean ? clean : "");
     }
@@ -88,7 +123,7 @@ uint64_t coffer__mlyze_import_unit(coffer__mlyze_import *import, const char *uni
         }
     }
     if (name) {
-        const char *clean = coffer__mlyze_import_clean(import, name, strlen(name));
+        const char *clean = import_clean(import, name, strlen(name));
         coffer__json_key(&import->json, "time_unit");
         coffer__json_string(&import->json, clean ? clean : "");
     }
@@ -161,30 +196,6 @@ coffer_status coffer__mlyze_import_lines(coffer__packed_lines *lines, const coff
     return coffer__packed_lines_open(lines, job->in, &opts, err);
 }
 
-/* ---- Names ---- */
-
-const char *coffer__mlyze_import_clean(coffer__mlyze_import *import, const char *text, size_t len)
-{
-    coffer__buffer *name = &import->name;
-    name->len = 0;
-    while (len > 0) {
-        size_t valid = coffer__utf8_valid_prefix(text, len);
-        const char *nul = memchr(text, '\0', valid);
-        if (nul)
-            valid = (size_t)(nul - text);
-        coffer__buffer_append(name, text, valid);
-        text += valid;
-        len -= valid;
-        if (len > 0) {
-            coffer__buffer_printf(name, "\\x%02x", (unsigned)(uint8_t)*text);
-            text++;
-            len--;
-        }
-    }
-    const char *clean = coffer__buffer_text(name);
-    return name->failed ? NULL : clean;
-}
-
 static coffer_status clean_name(const char **out, coffer__mlyze_import *import, const char *text, size_t len,
                                 coffer_error *err)
 {
@@ -192,7 +203,7 @@ static coffer_status clean_name(const char **out, coffer__mlyze_import *import, 
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "a name of %zu bytes, the limit is %" PRIu64, len,
                             import->job->limits.string_bytes);
-    *out = coffer__mlyze_import_clean(import, text, len);
+    *out = import_clean(import, text, len);
     return *out ? COFFER_OK : coffer__fail_no_memory(err, len);
 }
 
@@ -330,3 +341,134 @@ coffer_status coffer__mlyze_import_label(coffer_mlyze_frame *frame, coffer__mlyz
     }
     return coffer__mlyze_import_place(frame, import, text, len, err);
 }
+
+/* Opens files of other profilers as traces: they are converted into a temporary file. */
+
+typedef coffer_status (*import_function)(const coffer__convert_job *job, coffer_error *err);
+
+static import_function find_import(const char *kind)
+{
+    static const struct {
+        const char *kind;
+        import_function run;
+    } imports[] = {
+        { "heaptrack", coffer__mlyze_from_heaptrack }, { "massif", coffer__mlyze_from_massif },
+        { "dhat", coffer__mlyze_from_dhat },           { "pprof", coffer__mlyze_from_pprof },
+        { "collapsed", coffer__mlyze_from_collapsed },
+    };
+    for (size_t i = 0; i < sizeof imports / sizeof *imports; i++) {
+        if (strcmp(imports[i].kind, kind) == 0)
+            return imports[i].run;
+    }
+    return NULL;
+}
+
+/* Only its owner may read it: names of functions and files can be secret. */
+static coffer_status make_temporary(char **path, coffer_error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    char wanted[4096];
+    int fd = -1;
+    if (!folder || !*folder)
+        folder = "/tmp";
+    if ((size_t)snprintf(wanted, sizeof wanted, "%s/coffer.mlyze", folder) >= sizeof wanted)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "TMPDIR is too long");
+    coffer_status status = coffer__fail_other(err, coffer__temporary_create(&fd, path, wanted, err), folder);
+    if (status)
+        return status;
+    if (coffer__os_chmod(fd, 0600) != 0)
+        status = coffer__fail_errno(err, "cannot protect a temporary file", errno);
+    coffer__file_close(fd);
+    return status;
+}
+
+/* A trace inside a gzip or zstd stream. */
+static coffer_status unpack_to(const char *path, coffer_source *src, const coffer_mlyze_profile_opts *opts,
+                               coffer_error *err)
+{
+    coffer_limits limits = coffer__limits(opts->limits);
+    coffer__sink_opts sink_opts = { .no_sync = true };
+    coffer_source *plain = NULL;
+    coffer__sink *sink = NULL;
+    coffer_status status = coffer__unpack_to_source(&plain, src, &limits, err);
+    if (!status)
+        status = coffer__sink_create(&sink, path, &sink_opts, err);
+    if (!status) {
+        status = coffer__sink_copy_source(sink, plain, 0, coffer_source_size(plain), opts->progress, err);
+        if (!status)
+            status = coffer__sink_commit(sink, err);
+        else
+            coffer__sink_discard(sink);
+    }
+    coffer_source_close(plain);
+    return status;
+}
+
+static coffer_status import_to(const char *path, const char *kind, coffer_source *src,
+                               const coffer_mlyze_profile_opts *opts, coffer_error *err)
+{
+    char max[24];
+    coffer_setting settings[4] = { { "no-index", "" }, { "max-events", max } };
+    size_t count = 2;
+    snprintf(max, sizeof max, "%" PRIu64, opts->max_events);
+    if (opts->partial)
+        settings[count++] = (coffer_setting){ "partial", "" };
+    if (opts->merge)
+        settings[count++] = (coffer_setting){ "merge", "" };
+    coffer__convert_job job = { .in = src,
+                                .from = kind,
+                                .to = "mlyze",
+                                .out_path = path,
+                                .overwrite = true,
+                                .settings = settings,
+                                .setting_count = count,
+                                .limits = coffer__limits(opts->limits),
+                                .progress = opts->progress };
+    return find_import(kind)(&job, err);
+}
+
+/* The handle keeps the file open after its name is gone. */
+static coffer_status open_imported(coffer_mlyze **out, const char *kind, coffer_source *src,
+                                   const coffer_mlyze_profile_opts *opts, coffer_error *err)
+{
+    coffer_mlyze_open_opts open_opts = COFFER_MLYZE_OPEN_OPTS_INIT;
+    char *path = NULL;
+    open_opts.limits = opts->limits;
+    open_opts.stack_order = opts->stack_order;
+    coffer_status status = make_temporary(&path, err);
+    if (!status)
+        status = strcmp(kind, "mlyze") == 0 ? unpack_to(path, src, opts, err)
+                                            : import_to(path, kind, src, opts, err);
+    if (!status)
+        status = coffer_mlyze_open_path(out, path, &open_opts, err);
+    if (path) {
+        coffer__ignore(coffer__file_unlink(path, NULL));
+        coffer__temporary_forget(path);
+    }
+    coffer__free(path);
+    return status;
+}
+
+coffer_status coffer_mlyze_open_profile(coffer_mlyze **out, coffer_source *src,
+                                        const coffer_mlyze_profile_opts *opts, coffer_error *err)
+{
+    coffer_mlyze_profile_opts options = COFFER_MLYZE_PROFILE_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    const char *kind = options.kind;
+    if (!status && !kind)
+        status = coffer__kind_of(&kind, src, err);
+    if (status)
+        return status;
+    if (strcmp(kind, "mlyze") == 0 && !coffer__kind_is_packed_format(kind, src)) {
+        coffer_mlyze_open_opts open_opts = COFFER_MLYZE_OPEN_OPTS_INIT;
+        open_opts.limits = options.limits;
+        open_opts.stack_order = options.stack_order;
+        return coffer_mlyze_open(out, src, &open_opts, err);
+    }
+    if (strcmp(kind, "mlyze") != 0 && !find_import(kind))
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "a %s file is not a memory profile", kind);
+    return open_imported(out, kind, src, &options, err);
+}
+
+COFFER__INIT_FUNCTION(coffer_mlyze_profile_opts, COFFER_MLYZE_PROFILE_OPTS_INIT)

@@ -1,7 +1,7 @@
 /* Every event as a row of CSV. */
 #include "convert/traces/mlyze_export.h"
 #include "outside/text/csv.h"
-#include "outside/text/decimal.h"
+#include "outside/text/number.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/json_write.h"
 #include "convert/traces/mlyze_export.h"
 #include "convert/traces/mlyze_import.h"
-#include "outside/profiles/triples.h"
+#include "outside/profiles/profile_text.h"
 
 typedef struct dhat_export {
     coffer__mlyze_export export;

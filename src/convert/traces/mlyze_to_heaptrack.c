@@ -2,7 +2,7 @@
  * Strings, instructions and traces are written just before the first allocation that needs them. */
 #include "base/fail.h"
 #include "convert/traces/mlyze_export.h"
-#include "outside/profiles/triples.h"
+#include "outside/profiles/profile_text.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* Copies a window of a trace into a new trace. Blocks that are live when the window begins become allocations
  * at its start, so that their frees are paired and what is live is right. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "convert/traces/mlyze_export.h"
 #include "outside/profiles/pprof.h"
-#include "outside/profiles/triples.h"
+#include "outside/profiles/profile_text.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "base/json_write.h"
 #include "coffer/version.h"
 #include "convert/traces/mlyze_export.h"
-#include "outside/profiles/triples.h"
+#include "outside/profiles/profile_text.h"
 
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
 

@@ -3,8 +3,8 @@
 
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "formats/rescue.h"
 #include "io/source_private.h"
 

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/work.h"
-#include "io/source_fetch.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 

@@ -6,7 +6,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/quantity.h"
+#include "base/text.h"
 #include "base/work.h"
 
 #include <inttypes.h>

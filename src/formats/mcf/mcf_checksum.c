@@ -1,13 +1,12 @@
 /* The Checksums section: a CRC-32 for each MiB of each part of the file. */
 #include "formats/mcf/mcf_private.h"
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/source_fetch.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 #include <sodium.h>

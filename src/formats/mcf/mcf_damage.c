@@ -1,14 +1,12 @@
 /* The Damage section: bytes that were known to be damaged when the file was written. */
 #include "formats/mcf/mcf_private.h"
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "io/source_fetch.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>

@@ -1,10 +1,8 @@
 /* Collects the changes of an edit in place; mcf_edit_commit.c writes them. */
 #include "formats/mcf/mcf_edit.h"
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 

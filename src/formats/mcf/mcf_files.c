@@ -2,7 +2,6 @@
 #include "formats/mcf/mcf_edit.h"
 #include "formats/mcf/mcf_writer.h"
 
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"

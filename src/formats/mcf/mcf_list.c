@@ -1,8 +1,8 @@
 #include "formats/mcf/mcf_private.h"
 
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/report.h"
+#include "base/text.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #include "formats/mcf/mcf_repair.h"
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "formats/rescue.h"
 

@@ -3,7 +3,7 @@
  * damaged. */
 #include "formats/mcf/mcf_repair.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"

@@ -5,7 +5,6 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/source_fetch.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>

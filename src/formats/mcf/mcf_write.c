@@ -1,7 +1,7 @@
 /* Writing a new model: sections and tensors stream into a file that takes its name at the end. */
 #include "formats/mcf/mcf_writer.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"

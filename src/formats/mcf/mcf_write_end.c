@@ -3,7 +3,7 @@
 #include "formats/mcf/mcf_quality.h"
 #include "formats/mcf/mcf_writer.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"

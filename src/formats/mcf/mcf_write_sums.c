@@ -1,7 +1,7 @@
 /* Checksums, computed from the new file itself while it is written, so that they cover what was stored. */
 #include "formats/mcf/mcf_writer.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"

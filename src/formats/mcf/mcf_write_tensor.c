@@ -1,7 +1,7 @@
 /* The list of tensors of a new model: names, shapes and records. */
 #include "formats/mcf/mcf_writer.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/options.h"

@@ -3,8 +3,8 @@
 #define COFFER_FORMATS_MCF_WRITER_H
 
 #include "base/buffer.h"
-#include "base/pool.h"
 #include "base/table.h"
+#include "base/work.h"
 #include "formats/mcf/mcf_private.h"
 #include "io/sink.h"
 

@@ -2,9 +2,9 @@
 #include "formats/mldf/mldf_private.h"
 
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "base/text.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* Reading recovery blocks: the second copy of rows and table entries that our writer leaves between the
  * payloads. What is in a block with the right checksum is as it was written. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"

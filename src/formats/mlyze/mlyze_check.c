@@ -1,8 +1,8 @@
 #include "formats/mlyze/mlyze_private.h"
 
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 
 #include <inttypes.h>

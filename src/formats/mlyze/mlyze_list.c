@@ -1,9 +1,9 @@
 #include "formats/mlyze/mlyze_private.h"
 
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "base/text.h"
 
 typedef struct lister {
     const coffer_mlyze *trace;

@@ -4,8 +4,8 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "formats/rescue.h"
 

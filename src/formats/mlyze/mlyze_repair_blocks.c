@@ -1,6 +1,6 @@
 #include "formats/mlyze/mlyze_repair_blocks.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"

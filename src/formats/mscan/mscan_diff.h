@@ -1,4 +1,4 @@
-/* Shared by the report (mscan_diff.c) and the comparisons of metadata (mscan_diff_metadata.c) and of records
+/* Shared by the report and the comparison of metadata (mscan_diff.c) and that of records
  * (mscan_diff_records.c). */
 #ifndef COFFER_FORMATS_MSCAN_DIFF_H
 #define COFFER_FORMATS_MSCAN_DIFF_H
@@ -14,11 +14,6 @@ typedef struct coffer__mscan_id_map {
     uint32_t to_a[COFFER__MSCAN_PARAM_IDS];
     bool identity; /* every id means the same in both */
 } coffer__mscan_id_map;
-
-/* A parameter whose name was added, removed or changed has the path "id_to_param_name_map.ID"; one with
- * another id has "params.NAME.id". */
-coffer_status coffer__mscan_diff_metadata(coffer__node_changes *changes, coffer__mscan_id_map *ids,
-                                          const coffer_mscan *a, const coffer_mscan *b, coffer_error *err);
 
 /* A record with its token, parameter (the id in a) and block in one number. */
 typedef struct coffer__mscan_keyed {

@@ -1,11 +1,11 @@
 /* The differences of two scans, summed up by parameter, layer, token or sequence. */
 #include "formats/mscan/mscan_diff.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/real.h"
+#include "base/table.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * are sorted by token are compared in slabs of whole tokens; others are sorted in memory first. */
 #include "formats/mscan/mscan_diff.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/work.h"

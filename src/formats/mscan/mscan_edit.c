@@ -1,6 +1,5 @@
 /* Changing metadata in place. The editor is a writer that appends nothing. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "formats/mscan/mscan_writer.h"

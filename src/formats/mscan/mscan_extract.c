@@ -1,11 +1,10 @@
 /* New scans from sequences of existing ones: extract, concatenate, delete. */
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/glob.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "formats/mscan/mscan_survey.h"
+#include "base/text.h"
+#include "formats/mscan/mscan_pass.h"
 #include "formats/mscan/mscan_writer.h"
 
 #include <inttypes.h>

@@ -1,11 +1,9 @@
-#include "formats/mscan/mscan_grid.h"
+#include "formats/mscan/mscan_pyramid.h"
 
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "formats/mscan/mscan_pass.h"
-#include "formats/mscan/mscan_pyramid.h"
 #include "formats/mscan/mscan_stats.h"
 
 #include <inttypes.h>

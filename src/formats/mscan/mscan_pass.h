@@ -3,6 +3,9 @@
 #ifndef COFFER_FORMATS_MSCAN_PASS_H
 #define COFFER_FORMATS_MSCAN_PASS_H
 
+#include "coffer/progress.h"
+#include "coffer/source.h"
+#include "formats/mscan/mscan_metadata.h"
 #include "formats/mscan/mscan_private.h"
 
 typedef struct coffer__mscan_selection {
@@ -34,10 +37,6 @@ static inline bool coffer__mscan_must_pack(const coffer__mscan_selection *select
 {
     return selection->by_token || selection->by_param;
 }
-/* Copies the selected ones of `count` packed records and returns their number. out : room for count records.
- */
-size_t coffer__mscan_pack(uint8_t *out, const coffer__mscan_selection *selection, const uint8_t *records,
-                          size_t count);
 
 /* ---- The pass ---- */
 
@@ -62,5 +61,30 @@ uint32_t coffer__mscan_pass_threads(const coffer__mscan_selection *selection, ui
 #define COFFER__MSCAN_PASS_BYTES ((size_t)2 * 16384 * COFFER__MSCAN_RECORD_SIZE)
 
 coffer_status coffer__mscan_pass_run(const coffer__mscan_pass *pass, coffer_error *err);
+
+/* One parallel pass over the records: what `check` and `repair` need to know about them. */
+typedef struct coffer__mscan_survey_opts {
+    coffer_source *source;
+    uint64_t area, count;                   /* file offset of the first record, and how many */
+    const coffer__mscan_metadata *metadata; /* NULL: no parameter is known and there are 0 tokens */
+    bool columns;                           /* look at the values too */
+    uint32_t threads;
+    const coffer_progress *progress;
+} coffer__mscan_survey_opts;
+
+typedef struct coffer__mscan_survey {
+    uint64_t unknown_count, unknown_first; /* records whose param_id has no name; index of the first */
+    uint64_t past_count, past_first;       /* records whose token_idx is not below the total */
+    uint32_t max_token;
+    bool unsorted;                     /* token_idx decreases somewhere */
+    uint64_t nonzero[2], saturated[2]; /* by coffer_mscan_metric; only with `columns` */
+    uint64_t unknown_ids[65536 / 64];  /* one bit for each param_id */
+} coffer__mscan_survey;
+
+coffer_status coffer__mscan_survey_records(coffer__mscan_survey *out, const coffer__mscan_survey_opts *opts,
+                                           coffer_error *err);
+
+/* The smallest id >= from that is used without a name, or 65536. */
+uint32_t coffer__mscan_next_unknown(const coffer__mscan_survey *survey, uint32_t from);
 
 #endif

@@ -4,11 +4,11 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "formats/mscan/mscan_damage.h"
-#include "formats/mscan/mscan_survey.h"
+#include "formats/mscan/mscan_pass.h"
 #include "formats/rescue.h"
 
 #include <inttypes.h>

@@ -2,7 +2,6 @@
  * takes time logarithmic in the records of one token; an unsorted scan is indexed by token first. */
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "formats/mscan/mscan_private.h"

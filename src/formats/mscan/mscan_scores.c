@@ -1,14 +1,11 @@
-#include "base/array.h"
+#include "base/buffer.h"
+#include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/wide.h"
 #include "formats/mscan/mscan_keys.h"
-#include "formats/mscan/mscan_layers.h"
 #include "formats/mscan/mscan_pass.h"
 #include "formats/mscan/mscan_stats.h"
-#include "formats/mscan/mscan_tally.h"
 
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
-#include "io/source_fetch.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "formats/mscan/mscan_tally.h"
+#include "formats/mscan/mscan_stats.h"
 
 #include "base/fail.h"
 #include "base/memory.h"

@@ -1,9 +1,8 @@
 #include "formats/mscan/mscan_writer.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/crc32.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/utf8.h"

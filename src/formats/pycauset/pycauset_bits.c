@@ -1,6 +1,6 @@
 /* Bits and bytes where the processor has nothing special for them. */
 #include "base/bytes.h"
-#include "formats/pycauset/pycauset_expand.h"
+#include "formats/pycauset/pycauset_payload.h"
 
 /* Eight bits, each in a byte of its own: the multiplication puts a copy into every byte, the mask keeps
  * another bit of each, and adding 0x7F carries it to the top. */

@@ -1,6 +1,6 @@
 #if defined(__x86_64__)
 #include "base/bytes.h"
-#include "formats/pycauset/pycauset_expand.h"
+#include "formats/pycauset/pycauset_payload.h"
 
 #include <immintrin.h>
 

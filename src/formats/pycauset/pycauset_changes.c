@@ -1,10 +1,10 @@
 /* Lists of changes. Each change is checked here when it is added; pycauset_apply.c applies them. */
 #include "formats/pycauset/pycauset_private.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
 
 #include <string.h>

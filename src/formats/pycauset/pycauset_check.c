@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "io/source_private.h"
 

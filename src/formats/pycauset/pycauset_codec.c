@@ -5,8 +5,8 @@
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>

@@ -5,12 +5,11 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "io/file.h"
 #include "io/journal.h"
-#include "io/lock.h"
 #include "io/sink.h"
 #include "io/source_private.h"
 

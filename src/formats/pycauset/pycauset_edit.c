@@ -6,14 +6,12 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/hash.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/table.h"
 #include "base/utf8.h"
 #include "io/file.h"
 #include "io/journal.h"
-#include "io/lock.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>

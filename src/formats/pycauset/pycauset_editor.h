@@ -1,8 +1,8 @@
-/* The editor of a file: commits (pycauset_edit.c) and the way back (pycauset_revert.c). */
+/* The editor of a file: commits (pycauset_edit.c) and the way back (pycauset_history.c). */
 #ifndef COFFER_FORMATS_PYCAUSET_EDITOR_H
 #define COFFER_FORMATS_PYCAUSET_EDITOR_H
 
-#include "base/sticky.h"
+#include "base/fail.h"
 #include "formats/pycauset/pycauset_private.h"
 
 struct coffer_pycauset_editor {

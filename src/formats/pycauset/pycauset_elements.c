@@ -1,7 +1,7 @@
 /* Single elements that change in place: which bytes of the payload they are. */
 #include "formats/pycauset/pycauset_payload.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/elements.h"
 #include "base/fail.h"

@@ -1,5 +1,5 @@
 /* A stored row becomes a row of values: bits to bytes, planes to pairs, scalar, conjugation, type. */
-#include "formats/pycauset/pycauset_expand.h"
+#include "formats/pycauset/pycauset_payload.h"
 
 #include "base/bytes.h"
 #include "base/elements.h"

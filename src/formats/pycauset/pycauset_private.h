@@ -2,7 +2,6 @@
 #ifndef COFFER_FORMATS_PYCAUSET_PRIVATE_H
 #define COFFER_FORMATS_PYCAUSET_PRIVATE_H
 
-#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/json.h"
 #include "coffer/format.h"
@@ -122,7 +121,7 @@ void coffer__pycauset_store_fresh_header(uint8_t out[COFFER__PYCAUSET_HEADER_SIZ
 coffer_status coffer__pycauset_read_block(coffer__pycauset_tree *out, coffer_source *src, uint64_t offset,
                                           uint64_t length, const coffer_limits *limits, coffer_error *err);
 
-/* ---- Interpreting keys (pycauset_shape.c, pycauset_interpret.c) ---- */
+/* ---- Interpreting keys (pycauset_shape.c, pycauset_read.c) ---- */
 
 bool coffer__pycauset_type_by_name(coffer_pycauset_type *out, const coffer_pycauset_value *name);
 bool coffer__pycauset_layout_by_name(coffer_pycauset_layout *out, const coffer_pycauset_value *name);
@@ -268,7 +267,7 @@ void coffer__pycauset_patches_free(coffer__pycauset_patches *patches);
 coffer_status coffer__pycauset_elements_of_record(coffer_pycauset_changes *out,
                                                   const coffer_pycauset_value *record, coffer_error *err);
 
-/* ---- Checksums (pycauset_checksum.c) ---- */
+/* ---- Checksums (pycauset_payload.c) ---- */
 
 /* Appends checksums as the metadata stores them: a little-endian u32 each. */
 void coffer__pycauset_put_sums(coffer__buffer *out, const uint32_t *sums, size_t count);

@@ -1,11 +1,11 @@
 #include "formats/pycauset/pycauset_scan.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/source_fetch.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 #include <string.h>

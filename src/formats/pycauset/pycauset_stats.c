@@ -3,7 +3,7 @@
 #include "formats/pycauset/pycauset_blocks.h"
 
 #include "base/checked.h"
-#include "base/elements_blocks.h"
+#include "base/elements_kernels.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"

@@ -2,8 +2,8 @@
 #ifndef COFFER_FORMATS_PYCAUSET_WRITER_H
 #define COFFER_FORMATS_PYCAUSET_WRITER_H
 
-#include "base/hash.h"
-#include "base/sticky.h"
+#include "base/fail.h"
+#include "base/table.h"
 #include "formats/pycauset/pycauset_payload.h"
 #include "io/chunk_sums.h"
 #include "io/sink.h"

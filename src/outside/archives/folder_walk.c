@@ -1,6 +1,6 @@
 #include "outside/archives/folder_walk.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"

@@ -3,7 +3,6 @@
 #ifndef COFFER_CONVERT_FOLDER_WALK_H
 #define COFFER_CONVERT_FOLDER_WALK_H
 
-#include "base/arena.h"
 #include "base/buffer.h"
 #include "coffer/error.h"
 #include "coffer/limits.h"

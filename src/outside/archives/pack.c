@@ -1,4 +1,4 @@
-#include "outside/archives/pack.h"
+#include "outside/archives/unpack.h"
 
 #include "base/fail.h"
 #include "base/memory.h"

@@ -2,8 +2,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "io/file.h"
 #include "io/source_private.h"
 #include "io/temporary.h"

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "coffer/limits.h"
 #include "coffer/source.h"
+#include "io/sink.h"
 
 typedef enum coffer__packing {
     COFFER__PACKING_NONE,
@@ -47,5 +48,16 @@ coffer_status coffer__unpack_all(coffer__buffer *out, coffer_source *src, uint64
  * the file cannot be read. */
 coffer_status coffer__unpack_head(uint8_t *out, size_t len, size_t *got, coffer_source *src,
                                   coffer_error *err);
+
+/* Bytes on their way into a sink, packed with gzip or zstd or left as they are. */
+typedef struct coffer__pack coffer__pack;
+
+/* sink : borrowed. */
+coffer_status coffer__pack_open(coffer__pack **out, coffer__sink *sink, coffer__packing packing,
+                                coffer_error *err);
+coffer_status coffer__pack_write(coffer__pack *pack, const void *bytes, size_t len, coffer_error *err);
+/* Writes the end of the stream; nothing can follow. */
+coffer_status coffer__pack_finish(coffer__pack *pack, coffer_error *err);
+void coffer__pack_close(coffer__pack *pack);
 
 #endif

@@ -4,10 +4,9 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/utf8.h"
-#include "outside/archives/zip_private.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,8 +7,10 @@
 #ifndef COFFER_CONVERT_ZIP_H
 #define COFFER_CONVERT_ZIP_H
 
+#include "base/buffer.h"
 #include "coffer/limits.h"
 #include "coffer/source.h"
+#include "io/sink.h"
 
 typedef enum coffer__zip_method {
     COFFER__ZIP_STORED = 0, /* the numbers are those of the file */
@@ -43,14 +45,6 @@ size_t coffer__zip_find(const coffer__zip *zip, const char *name); /* SIZE_MAX: 
 /* COFFER_E_UNSUPPORTED for an encrypted member and for other ways to pack than the two above. */
 typedef struct coffer__zip_stream coffer__zip_stream;
 
-coffer_status coffer__zip_stream_open(coffer__zip_stream **out, const coffer__zip *zip, size_t index,
-                                      coffer_error *err);
-void coffer__zip_stream_close(coffer__zip_stream *stream);
-/* The next bytes, as many as asked for unless the contents end: *got is then less. With the last byte the
- * CRC-32 is checked: COFFER_E_BAD_CHECKSUM. */
-coffer_status coffer__zip_stream_read(void *out, size_t len, size_t *got, coffer__zip_stream *stream,
-                                      coffer_error *err);
-
 typedef enum coffer__zip_access {
     COFFER__ZIP_FORWARD, /* read from front to back; a step back of more than 64 KiB starts over */
     COFFER__ZIP_RANDOM   /* any order: checked at once, and what is deflated goes to a temporary file */
@@ -60,5 +54,35 @@ typedef enum coffer__zip_access {
  * the archive has. */
 coffer_status coffer__zip_source(coffer_source **out, const coffer__zip *zip, size_t index,
                                  coffer__zip_access access, coffer_error *err);
+
+struct coffer__zip {
+    coffer_source *src;
+    coffer_limits limits;
+    char *names; /* of all members, each NUL-terminated */
+    coffer__zip_member *members;
+    size_t count;
+    size_t *by_name; /* indices of members */
+};
+
+/* ZIP archives of stored members, written from front to back. Sizes are always said in 64 bits; the CRC-32
+ * is after the contents, and in the directory. */
+typedef struct coffer__zip_writer {
+    coffer__sink *sink; /* borrowed */
+    coffer__buffer directory;
+    uint64_t count;
+    uint64_t begin; /* of the current member's header */
+    uint64_t size;  /* of its contents so far */
+    uint32_t crc;
+    const char *name;
+} coffer__zip_writer;
+
+void coffer__zip_writer_init(coffer__zip_writer *writer, coffer__sink *sink);
+void coffer__zip_writer_free(coffer__zip_writer *writer);
+/* name : borrowed until the member ends. */
+coffer_status coffer__zip_begin(coffer__zip_writer *writer, const char *name, coffer_error *err);
+coffer_status coffer__zip_put(coffer__zip_writer *writer, const void *bytes, size_t len, coffer_error *err);
+coffer_status coffer__zip_end(coffer__zip_writer *writer, coffer_error *err);
+/* The directory. */
+coffer_status coffer__zip_finish(coffer__zip_writer *writer, coffer_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "outside/archives/zip_write.h"
+#include "outside/archives/zip.h"
 
 #include "base/bytes.h"
 #include "base/crc32.h"

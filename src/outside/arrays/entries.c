@@ -1,6 +1,6 @@
 #include "outside/arrays/entries.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"

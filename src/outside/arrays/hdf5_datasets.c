@@ -1,5 +1,4 @@
 /* The HDF5 module: datasets. */
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"

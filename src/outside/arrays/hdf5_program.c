@@ -3,8 +3,8 @@
  * else are refused. */
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/helper.h"
 #include "base/memory.h"
-#include "base/sandbox.h"
 #include "io/file.h"
 #include "outside/arrays/hdf5_wire.h"
 

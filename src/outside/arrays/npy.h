@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "coffer/dtype.h"
 #include "coffer/source.h"
+#include "outside/archives/zip.h"
 #include "outside/text/number.h"
 
 #define COFFER__NPY_MAX_DIMENSIONS 64
@@ -66,5 +67,31 @@ bool coffer__npy_field_of(coffer__npy_field *out, coffer_dtype dtype);
 /* Appends magic, version and header for `npy` (data_offset is not looked at). Names and kinds as above;
  * the oldest version that can hold the header is taken, as NumPy does. */
 void coffer__npy_put_header(coffer__buffer *out, const coffer__npy *npy);
+
+/* NumPy's .npz: a ZIP archive of .npy files, one for each array. */
+typedef struct coffer__npz_array {
+    const char *name; /* as numpy.load names it, without ".npy"; borrowed */
+    size_t member;    /* index in the archive */
+    coffer__npy npy;  /* data_offset counts from the start of the member */
+} coffer__npz_array;
+
+typedef struct coffer__npz {
+    coffer__zip *zip;
+    coffer__npz_array *arrays; /* in the order of the archive */
+    size_t count;
+    char *names;
+} coffer__npz;
+
+/* Reads the directory and the header of every array. Members other than .npy files are left out. src :
+ * borrowed, must outlive the set. */
+coffer_status coffer__npz_open(coffer__npz *out, coffer_source *src, const coffer_limits *limits,
+                               coffer_error *err);
+void coffer__npz_close(coffer__npz *npz);                          /* its members, not itself */
+size_t coffer__npz_find(const coffer__npz *npz, const char *name); /* SIZE_MAX: none */
+/* The .npy file of an array; coffer_source_close(). */
+coffer_status coffer__npz_source(coffer_source **out, const coffer__npz *npz, size_t index,
+                                 coffer__zip_access access, coffer_error *err);
+/* Offset of an array's elements in the archive; COFFER_OFFSET_NONE when they are deflated. */
+uint64_t coffer__npz_plain_offset(const coffer__npz *npz, size_t index);
 
 #endif

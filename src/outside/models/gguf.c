@@ -1,7 +1,7 @@
 /* Reads the front of a GGUF file. Every count is checked against the bytes left before it is used. */
 #include "outside/models/gguf.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"

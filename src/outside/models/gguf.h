@@ -12,10 +12,41 @@
 
 #include "base/buffer.h"
 #include "base/cursor.h"
+#include "coffer/dtype.h"
 #include "coffer/limits.h"
 #include "coffer/source.h"
-#include "outside/models/gguf_blocks.h"
 #include "outside/text/number.h"
+
+/* The block types of GGUF tensors: numbers in groups that share scales. Float32 arithmetic, each operation
+ * rounded once, in the order in which ggml has it. */
+
+/* Whole blocks, one after the other. */
+typedef void (*coffer__gguf_decode)(float *out, const uint8_t *blocks, size_t count);
+
+typedef struct coffer__gguf_type {
+    uint32_t id;
+    const char *name;
+    coffer_dtype dtype;         /* of a plain type, else COFFER_DTYPE_NONE */
+    uint16_t elements, bytes;   /* of a block; 1 and the element's size for a plain type */
+    coffer__gguf_decode decode; /* NULL: plain, or a type that we know by name alone */
+} coffer__gguf_type;
+
+/* NULL for an unknown type. */
+const coffer__gguf_type *coffer__gguf_find_type(uint32_t id);
+/* The plain type of the same kind; NULL when GGUF has none (unsigned integers, bool, complex). */
+const coffer__gguf_type *coffer__gguf_type_for(coffer_dtype dtype);
+
+enum { /* those that are converted without decoding */
+       COFFER__GGUF_Q4_0 = 2,
+       COFFER__GGUF_Q5_0 = 6,
+       COFFER__GGUF_Q8_0 = 8,
+       COFFER__GGUF_Q4_K = 12,
+       COFFER__GGUF_Q6_K = 14,
+       COFFER__GGUF_IQ4_NL = 20
+};
+
+/* The sixteen levels of the non-linear types. */
+extern const int8_t coffer__gguf_iq4_levels[16];
 
 #define COFFER__GGUF_MAX_RANK 4
 /* Bytes of a tensor name that ggml loads. */
@@ -109,7 +140,7 @@ void coffer__gguf_put_float(coffer__buffer *out, coffer__gguf_value type, double
 void coffer__gguf_put_tensor(coffer__buffer *out, const char *name, size_t name_len, uint32_t rank,
                              const uint64_t *dims, const coffer__gguf_type *type, uint64_t offset);
 
-/* ---- gguf_input.c: a moving window over the front of a file; every step is checked against the file size
+/* ---- Reading: a moving window over the front of a file; every step is checked against the file size
  * ---- */
 
 /* Smallest encodings: a count that needs more bytes than the file has is refused. */
@@ -128,15 +159,11 @@ typedef struct coffer__gguf_input {
     const char *what; /* the part being read, for messages */
 } coffer__gguf_input;
 
-/* COFFER_E_TRUNCATED with the number of bytes needed at the current offset. */
-coffer_status coffer__gguf_fail_short(const coffer__gguf_input *input, uint64_t wanted, coffer_error *err);
 /* The next len bytes, at most a window, borrowed until the next call. */
 coffer_status coffer__gguf_take(const uint8_t **out, coffer__gguf_input *input, size_t len,
                                 coffer_error *err);
 coffer_status coffer__gguf_take_u32(uint32_t *out, coffer__gguf_input *input, coffer_error *err);
 coffer_status coffer__gguf_take_u64(uint64_t *out, coffer__gguf_input *input, coffer_error *err);
-/* The length of a string; fails if it is longer than the limit or than the rest of the file. */
-coffer_status coffer__gguf_take_string_length(uint64_t *len, coffer__gguf_input *input, coffer_error *err);
 /* A name (coffer__free): UTF-8 without NULs, NUL-terminated. */
 coffer_status coffer__gguf_take_name(char **out, size_t *out_len, coffer__gguf_input *input,
                                      coffer_error *err);

@@ -1,10 +1,10 @@
 /* Decoders of the block types, and their table. A block first becomes small integers, then numbers: loops of
  * a fixed length over each, which compilers turn into vectors. */
-#include "outside/models/gguf_blocks.h"
+#include "outside/models/gguf.h"
 
 #include "base/bytes.h"
+#include "base/dtype.h"
 #include "base/elements.h"
-#include "base/elements_half.h"
 
 #define BLOCK 32  /* elements of the small block types */
 #define SUPER 256 /* elements of the K types */

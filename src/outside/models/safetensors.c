@@ -1,12 +1,11 @@
 /* Reads and checks the header of a safetensors file. */
 #include "outside/models/safetensors.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/json_error.h"
 #include "base/memory.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 #include "outside/profiles/heaptrack.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 

@@ -17,7 +17,7 @@
 #define COFFER_OUTSIDE_HEAPTRACK_H
 
 #include "base/buffer.h"
-#include "outside/profiles/packed_lines.h"
+#include "outside/profiles/profile_text.h"
 
 #define COFFER__HEAPTRACK_NEWEST 3
 

@@ -2,7 +2,7 @@
 #ifndef COFFER_OUTSIDE_MASSIF_H
 #define COFFER_OUTSIDE_MASSIF_H
 
-#include "outside/profiles/packed_lines.h"
+#include "outside/profiles/profile_text.h"
 
 bool coffer__massif_probe(const uint8_t *head, size_t len);
 

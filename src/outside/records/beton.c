@@ -4,8 +4,8 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "io/source_private.h"
 #include "outside/arrays/npy.h"
 

@@ -1,8 +1,8 @@
 #include "outside/records/protobuf.h"
 
 #include "base/bytes.h"
+#include "base/cursor.h"
 #include "base/fail.h"
-#include "base/varint.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 #include "outside/text/csv.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "outside/text/text_window.h"

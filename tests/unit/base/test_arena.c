@@ -1,4 +1,4 @@
-#include "base/arena.h"
+#include "base/buffer.h"
 #include "support/temp.h"
 
 #include <stdalign.h>

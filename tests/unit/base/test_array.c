@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/memory.h"
 
 static void an_array_grows_and_keeps_its_items(void **state)

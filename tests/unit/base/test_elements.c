@@ -1,6 +1,6 @@
 #include "base/cpu.h"
+#include "base/dtype.h"
 #include "base/elements.h"
-#include "base/elements_half.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "base/glob.h"
+#include "base/text.h"
 
 #include <string.h>
 #include <time.h>

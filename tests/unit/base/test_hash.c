@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "base/hash.h"
+#include "base/table.h"
 
 #include <string.h>
 

@@ -6,9 +6,8 @@
 #include <cmocka.h>
 
 #include "base/buffer.h"
-#include "base/hash.h"
 #include "base/json.h"
-#include "base/json_error.h"
+#include "base/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 
 #include <cmocka.h>
 
-#include "base/limits.h"
 #include "base/options.h"
 #include "coffer/progress.h"
 #include "coffer/source.h"

@@ -1,4 +1,4 @@
-#include "base/pool.h"
+#include "base/work.h"
 
 #include "base/fail.h"
 #include "support/temp.h"

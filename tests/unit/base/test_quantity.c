@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "base/quantity.h"
+#include "base/text.h"
 
 static void sizes_have_units_of_both_kinds(void **state)
 {

@@ -1,5 +1,5 @@
-#include "base/natural.h"
 #include "base/real.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <setjmp.h>

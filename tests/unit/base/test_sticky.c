@@ -1,6 +1,5 @@
-#include "base/sticky.h"
-
 #include "base/fail.h"
+
 #include "support/temp.h"
 
 static void the_first_failure_is_repeated(void **state)

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "base/varint.h"
+#include "base/cursor.h"
 
 #include <string.h>
 

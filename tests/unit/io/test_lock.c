@@ -1,4 +1,4 @@
-#include "io/lock.h"
+#include "io/file.h"
 
 #include "support/temp.h"
 

@@ -1,8 +1,8 @@
 #include "coffer/source.h"
 
 #include "base/fail.h"
-#include "io/guard.h"
 #include "io/source_private.h"
+#include "io/source_struct.h"
 #include "support/temp.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "io/source_fetch.h"
+#include "io/source_private.h"
 
 #include "base/memory.h"
 #include "support/temp.h"

@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/cpu.h"
-#include "base/varint.h"
+#include "base/cursor.h"
 #include "formats/mlyze/read/mlyze_blocks.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 

@@ -2,7 +2,7 @@
 #include "support/trace.h"
 
 #include "base/bytes.h"
-#include "base/pool.h"
+#include "base/work.h"
 #include "formats/mlyze/mlyze_private.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "unit/mscan/mscan_sample.h"
 
-#include "formats/mscan/mscan_grid.h"
+#include "formats/mscan/mscan_pyramid.h"
 #include "support/temp.h"
 
 #include <fcntl.h>

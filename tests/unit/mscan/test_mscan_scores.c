@@ -1,6 +1,6 @@
 #include "unit/mscan/mscan_sample.h"
 
-#include "formats/mscan/mscan_layers.h"
+#include "formats/mscan/mscan_keys.h"
 
 #include <math.h>
 

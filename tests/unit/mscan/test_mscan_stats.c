@@ -1,7 +1,7 @@
 #include "unit/mscan/mscan_sample.h"
 
 #include "formats/mscan/mscan_kernel.h"
-#include "formats/mscan/mscan_tally.h"
+#include "formats/mscan/mscan_stats.h"
 
 #include <math.h>
 

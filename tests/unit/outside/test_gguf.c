@@ -2,8 +2,8 @@
 #include "outside/models/gguf.h"
 
 #include "base/bytes.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "coffer/tensors.h"
 #include "support/temp.h"
 

@@ -1,7 +1,7 @@
 #include "outside/arrays/entries.h"
 #include "outside/arrays/mtx.h"
 
-#include "base/limits.h"
+#include "base/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Every rule of the format, kept and broken once; shards and the index that names them. */
 #include "coffer/coffer.h"
-#include "convert/kinds.h"
+#include "convert/convert.h"
 #include "support/safetensors.h"
 #include "support/temp.h"
 

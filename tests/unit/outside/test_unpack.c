@@ -1,4 +1,3 @@
-#include "outside/archives/pack.h"
 #include "outside/archives/unpack.h"
 #include "support/temp.h"
 

@@ -1,5 +1,5 @@
 #include "outside/archives/zip.h"
-#include "outside/arrays/npz.h"
+#include "outside/arrays/npy.h"
 
 #include "base/bytes.h"
 #include "support/archive.h"

@@ -1,8 +1,8 @@
 #include "support/matrix.h"
 #include "support/temp.h"
 
-#include "base/pool.h"
 #include "base/report.h"
+#include "base/work.h"
 #include "formats/pycauset/pycauset_private.h"
 #include "io/source_private.h"
 

@@ -1,6 +1,6 @@
 /* The typed metadata: bytes to values and back, paths, differences. */
 #include "base/bytes.h"
-#include "base/limits.h"
+#include "base/options.h"
 #include "formats/pycauset/pycauset_private.h"
 #include "support/container.h"
 

@@ -3,8 +3,8 @@
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "formats/mldf/analyze/mldf_diff.h"
 
 #include <inttypes.h>

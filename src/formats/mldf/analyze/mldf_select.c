@@ -1,5 +1,5 @@
 /* Samples that meet conditions such as "label=3". */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"

@@ -3,7 +3,7 @@
 #ifndef COFFER_FORMATS_MLDF_SURVEY_H
 #define COFFER_FORMATS_MLDF_SURVEY_H
 
-#include "base/pool.h"
+#include "base/work.h"
 #include "formats/mldf/mldf_private.h"
 
 /* ---- Contents (mldf_content.c): errors have no place and do not name the sample ---- */

@@ -1,12 +1,12 @@
 /* Single values: where they lie, their sums, and what they hold. */
 #include "base/work.h"
 #include "formats/mldf/analyze/mldf_survey.h"
-#include "io/source_fetch.h"
+#include "io/source_private.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/memory.h"
+#include "base/table.h"
 
 #include <inttypes.h>
 

@@ -6,7 +6,7 @@
 #ifndef COFFER_FORMATS_MLDF_BATCH_H
 #define COFFER_FORMATS_MLDF_BATCH_H
 
-#include "base/pool.h"
+#include "base/work.h"
 #include "formats/mldf/mldf_private.h"
 
 typedef enum coffer__mldf_wanted_state {

@@ -1,13 +1,13 @@
 /* The scalars of a field, row by row, without a payload being touched. */
 #include "base/bytes.h"
-#include "base/pool.h"
+#include "base/work.h"
 #include "formats/mldf/mldf_private.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "io/source_fetch.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
 #include "formats/mldf/mldf_private.h"
 
 #include "base/checked.h"
-#include "base/dtype_code.h"
+#include "base/dtype.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"

@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/text.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* The fields of a new set: what the format can hold is checked before anything is written. */
 #include "base/checked.h"
-#include "base/dtype_code.h"
+#include "base/dtype.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"

@@ -2,8 +2,8 @@
 #include "formats/mldf/write/mldf_checkpoint.h"
 #include "base/crc32.h"
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "io/file.h"
 
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  * Where each one goes is decided afterwards, in order. */
 #include "base/crc32.h"
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "formats/mldf/write/mldf_write.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/crc32.h"
-#include "base/dtype_code.h"
+#include "base/dtype.h"
 #include "base/fail.h"
 
 #include <inttypes.h>

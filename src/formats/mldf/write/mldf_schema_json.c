@@ -1,8 +1,7 @@
 /* Parsing a schema from JSON. */
-#include "base/arena.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "formats/mldf/write/mldf_write.h"

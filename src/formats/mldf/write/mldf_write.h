@@ -3,8 +3,8 @@
 #define COFFER_FORMATS_MLDF_WRITE_H
 
 #include "base/buffer.h"
-#include "base/pool.h"
-#include "base/sticky.h"
+#include "base/fail.h"
+#include "base/work.h"
 #include "formats/mldf/mldf_private.h"
 #include "formats/mldf/write/mldf_dedup.h"
 #include "formats/mldf/write/mldf_output.h"

@@ -1,5 +1,5 @@
 /* The guard of a set that is being written, and the marks of what could not be verified. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* Setting the values of the current sample. */
 #include "formats/mldf/write/mldf_write.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/options.h"
 

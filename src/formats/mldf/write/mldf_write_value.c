@@ -1,7 +1,7 @@
 /* Checking new values against their fields, and their row entries. */
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "formats/mldf/analyze/mldf_survey.h"
 #include "formats/mldf/write/mldf_write.h"
 

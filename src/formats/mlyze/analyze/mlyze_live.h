@@ -5,7 +5,6 @@
 #define COFFER_FORMATS_MLYZE_LIVE_H
 
 #include "base/checked.h"
-#include "base/wide.h"
 #include "coffer/mlyze.h"
 
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 #ifndef COFFER_FORMATS_MLYZE_LIVE_SLOTS_H
 #define COFFER_FORMATS_MLYZE_LIVE_SLOTS_H
 
-#include "base/unroll.h"
+#include "base/cpu.h"
 #include "formats/mlyze/analyze/mlyze_live.h"
 
 /* sized  : thread, 16 bits; size, 48

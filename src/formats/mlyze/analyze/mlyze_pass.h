@@ -10,8 +10,8 @@
 #ifndef COFFER_FORMATS_MLYZE_PASS_H
 #define COFFER_FORMATS_MLYZE_PASS_H
 
-#include "base/limits.h"
-#include "base/pool.h"
+#include "base/options.h"
+#include "base/work.h"
 #include "formats/mlyze/analyze/mlyze_growth.h"
 #include "formats/mlyze/analyze/mlyze_live.h"
 #include "formats/mlyze/analyze/mlyze_rows.h"

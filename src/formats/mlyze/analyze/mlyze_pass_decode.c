@@ -1,7 +1,7 @@
 /* Plans batches, and decodes pieces into columns. */
 #include "formats/mlyze/analyze/mlyze_pass.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"

@@ -1,6 +1,6 @@
 /* Adds up the levels of the pieces in order: high-water mark, phases and marks; then corrects the rows for
  * the events after that mark. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "formats/mlyze/analyze/mlyze_pass_sums.h"

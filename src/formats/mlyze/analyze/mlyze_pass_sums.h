@@ -3,7 +3,7 @@
 #ifndef COFFER_FORMATS_MLYZE_PASS_SUMS_H
 #define COFFER_FORMATS_MLYZE_PASS_SUMS_H
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "formats/mlyze/analyze/mlyze_pass.h"
 
 /* One piece that a shard works on, with copies of what every event needs. */

@@ -1,5 +1,4 @@
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "formats/mlyze/analyze/mlyze_rows.h"

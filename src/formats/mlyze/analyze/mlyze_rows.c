@@ -1,6 +1,6 @@
 #include "formats/mlyze/analyze/mlyze_rows.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "formats/mlyze/analyze/mlyze_live.h"

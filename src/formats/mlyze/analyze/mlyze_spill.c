@@ -1,6 +1,6 @@
 #include "formats/mlyze/analyze/mlyze_spill.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "base/memory.h"

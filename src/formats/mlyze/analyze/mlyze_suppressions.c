@@ -1,8 +1,8 @@
 /* Patterns that hide known stacks. */
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
-#include "base/glob.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "formats/mlyze/mlyze_private.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* A timeline from the index alone: no event is read. */
-#include "base/array.h"
-#include "base/limits.h"
+#include "base/buffer.h"
+#include "base/options.h"
 #include "formats/mlyze/analyze/mlyze_timeline.h"
 #include "formats/mlyze/mlyze_private.h"
 

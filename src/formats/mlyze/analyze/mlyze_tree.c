@@ -1,6 +1,4 @@
 /* The stacks of a trace merged into a tree, for flame graphs. */
-#include "base/arena.h"
-#include "base/array.h"
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -1,5 +1,5 @@
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"

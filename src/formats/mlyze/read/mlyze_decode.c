@@ -4,8 +4,8 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/cursor.h"
 #include "base/fail.h"
-#include "base/varint.h"
 
 #include <inttypes.h>
 

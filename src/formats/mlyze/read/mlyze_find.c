@@ -4,8 +4,8 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/quantity.h"
 #include "base/report.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>

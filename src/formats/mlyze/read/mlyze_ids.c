@@ -1,6 +1,6 @@
 #include "formats/mlyze/read/mlyze_ids.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 

@@ -8,7 +8,6 @@
 #include "io/file.h"
 #include "io/os.h"
 #include "io/sink.h"
-#include "io/source_fetch.h"
 #include "io/source_private.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 #include "formats/mlyze/read/mlyze_metadata.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
-#include "base/json_error.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/report.h"
 #include "formats/mlyze/mlyze_layout.h"

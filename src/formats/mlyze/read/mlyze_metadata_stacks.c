@@ -1,9 +1,9 @@
 /* The stacks of a trace, read from the text into an array of frames: there may be millions of them. */
 #include "formats/mlyze/read/mlyze_metadata.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
-#include "base/json_error.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/report.h"
 #include "formats/mlyze/mlyze_layout.h"

@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "io/source_private.h"

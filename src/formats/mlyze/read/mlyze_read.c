@@ -6,7 +6,7 @@
 #include "base/report.h"
 #include "formats/mlyze/mlyze_private.h"
 #include "formats/mlyze/read/mlyze_decode.h"
-#include "io/source_fetch.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 #include <lz4.h>

@@ -1,9 +1,9 @@
 #include "formats/mlyze/write/mlyze_encode.h"
 
 #include "base/bytes.h"
+#include "base/cursor.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/varint.h"
 #include "formats/mlyze/read/mlyze_blocks.h"
 
 #include <lz4.h>

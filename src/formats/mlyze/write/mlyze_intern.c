@@ -1,6 +1,6 @@
 #include "formats/mlyze/write/mlyze_intern.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 

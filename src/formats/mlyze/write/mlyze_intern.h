@@ -3,7 +3,7 @@
 #ifndef COFFER_FORMATS_MLYZE_INTERN_H
 #define COFFER_FORMATS_MLYZE_INTERN_H
 
-#include "base/arena.h"
+#include "base/buffer.h"
 #include "base/table.h"
 #include "coffer/mlyze.h"
 

@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/file.h"
-#include "io/lock.h"
 #include "io/os.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "formats/mlyze/mlyze_repair_blocks.h"
 
 #include "base/fail.h"
-#include "base/limits.h"
+#include "base/options.h"
 #include "base/report.h"
 #include "io/os.h"
 #include "io/source_private.h"

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "base/report.h"
 #include "io/file.h"
-#include "io/lock.h"
 #include "io/os.h"
 
 #include <string.h>

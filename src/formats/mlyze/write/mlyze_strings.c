@@ -3,8 +3,8 @@
 
 #include "base/bytes.h"
 #include "base/crc32.h"
+#include "base/cursor.h"
 #include "base/fail.h"
-#include "base/varint.h"
 
 #define CHUNK_FULL ((size_t)1 << 20)
 

@@ -3,9 +3,9 @@
 
 #include "base/bytes.h"
 #include "base/crc32.h"
+#include "base/cursor.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/varint.h"
 #include "io/file.h"
 
 typedef struct loading {

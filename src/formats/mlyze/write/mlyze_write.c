@@ -2,7 +2,6 @@
 #include "formats/mlyze/write/mlyze_write.h"
 
 #include "base/fail.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "io/file.h"

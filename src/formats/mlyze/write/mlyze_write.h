@@ -2,8 +2,8 @@
 #ifndef COFFER_FORMATS_MLYZE_WRITE_H
 #define COFFER_FORMATS_MLYZE_WRITE_H
 
+#include "base/fail.h"
 #include "base/json.h"
-#include "base/sticky.h"
 #include "formats/mlyze/write/mlyze_encode.h"
 #include "formats/mlyze/write/mlyze_parts.h"
 #include "io/sink.h"

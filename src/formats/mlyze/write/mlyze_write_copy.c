@@ -1,8 +1,8 @@
 #include "formats/mlyze/write/mlyze_write_copy.h"
 
+#include "base/cursor.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/varint.h"
 #include "formats/mlyze/mlyze_private.h"
 #include "formats/mlyze/read/mlyze_decode.h"
 

@@ -1,7 +1,7 @@
 /* Writes the metadata from the tables piece by piece: stacks share frames in memory, but not in the JSON. */
 #include "formats/mlyze/write/mlyze_write.h"
 
-#include "base/array.h"
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/crc32.h"
 #include "base/fail.h"
