@@ -25,7 +25,8 @@ int cli_start_damaged(const cli_args *args)
     coffer_error err = COFFER_ERROR_INIT;
     cli_tables tables;
     cli_tables_of(&tables, args->verb, NULL);
-    is_offered = cli_tables_find(&tables, "damaged", strlen("damaged")) && !cli_has(args, "damaged");
+    const cli_option *option = cli_tables_find(&tables, "damaged", strlen("damaged"));
+    is_offered = option && option->help == cli_damaged_help && !cli_has(args, "damaged");
     if (!is_given(args))
         return CLI_OK;
     if (coffer_report_new(&report, 0, &err))
