@@ -10,9 +10,14 @@
 #include <strings.h>
 
 const cli_option cli_global_options[] = {
+    { "cache-dir", 0, "FOLDER", NULL,
+      "keep what was read of remote files here for later commands; default: COFFER_CACHE_DIR, else nothing "
+      "is kept",
+      NULL },
     { "color", 0, "WHEN", "auto|always|never",
       "color the output; auto: on a terminal, unless NO_COLOR is set, or always with CLICOLOR_FORCE",
       "auto" },
+    { "download", 0, NULL, NULL, "fetch remote files as a whole where their server has no ranges", NULL },
     { "limit", 0, "NAME=VALUE", NULL,
       "change a limit that protects against malicious files: memory, entries, string, json, json-depth, "
       "unpacked, expanded, unpack-ratio; repeatable",

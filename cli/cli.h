@@ -83,11 +83,19 @@ typedef struct cli_format_verb {
     bool opens_file; /* run opens the first operand itself, to lock it: src is NULL */
 } cli_format_verb;
 
+/* A format may have something to say about a file before any verb runs: that it shows an older state. */
+typedef struct cli_format_notice {
+    const char *format;
+    /* Prints it with cli_warn; CLI_OK, or CLI_FINDINGS when there was something to say. */
+    int (*run)(const char *path, coffer_source *src);
+} cli_format_notice;
+
 /* The verb's own options; NULL when it has none. */
 const cli_option *cli_verb_options(const cli_verb *verb);
 
 extern const cli_verb *const cli_verbs[];               /* NULL-terminated, in the order of the help */
 extern const cli_format_verb *const cli_format_verbs[]; /* NULL-terminated */
+extern const cli_format_notice *const cli_format_notices[];
 
 /* ---- Arguments, after parsing ---- */
 
@@ -172,6 +180,8 @@ int cli_print_csv(FILE *out, const coffer_node *list);
 int cli_print_csv_lists(FILE *out, const coffer_node *root);
 /* A cell of comma-separated values, quoted where it must be. */
 void cli_print_csv_cell(FILE *out, const char *text, size_t len);
+struct coffer__buffer;
+void cli_put_csv_cell(struct coffer__buffer *out, const char *text, size_t len);
 /* 0, or CLI_USAGE after a message when both --csv and --json are given. */
 int cli_check_output(const cli_args *args);
 /* --csv, beside --json. */

@@ -6,11 +6,10 @@
 #include "io/sink.h"
 #include "term.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-enum { HEAD_SIZE = 4096 };
 
 static bool is_unknown(coffer_status status)
 {
@@ -51,28 +50,53 @@ void cli_warn_version(const char *path, coffer_source *src)
                  coffer_format_name(format), version.major, version.newest_major);
 }
 
-/* Not through coffer_source_open: a file that is only looked at here is not an input. */
-static void warn_about_file(const char *path)
+static coffer_status read_stream(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
 {
-    uint8_t head[HEAD_SIZE];
+    FILE *file = context;
+    if (fseeko(file, (off_t)offset, SEEK_SET) == 0 && fread(out, 1, len, file) == len)
+        return COFFER_OK;
+    return coffer__fail_errno(err, "cannot read", errno);
+}
+
+static int run_notice(const char *path, coffer_source *src)
+{
+    const coffer_format *format;
+    if (coffer_identify(&format, src, NULL))
+        return CLI_OK;
+    for (size_t i = 0; cli_format_notices[i]; i++)
+        if (strcmp(cli_format_notices[i]->format, coffer_format_name(format)) == 0)
+            return cli_format_notices[i]->run(path, src);
+    return CLI_OK;
+}
+
+/* Not through coffer_source_open: a file that is only looked at here is not an input. */
+static int look_at_file(const char *path, bool damage)
+{
+    static const coffer_source_ops ops = { .struct_size = sizeof ops, .read_at = read_stream };
     struct stat st;
     coffer_source *src = NULL;
     FILE *file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
     if (!file)
-        return;
-    size_t len = fread(head, 1, sizeof head, file);
-    fclose(file);
-    if (coffer_source_from_memory(&src, head, len, NULL) == COFFER_OK)
+        return CLI_OK;
+    int status = CLI_OK;
+    if (!coffer_source_new(&src, &ops, file, (uint64_t)st.st_size, path, NULL)) {
         cli_warn_version(path, src);
+        status = damage ? run_notice(path, src) : CLI_OK;
+    }
     coffer_source_close(src);
+    fclose(file);
+    return status;
 }
 
-void cli_warn_versions(const cli_args *args)
+int cli_look_at_operands(const cli_args *args)
 {
+    const char *verb = args->verb->name;
     size_t count = cli_operand_count(args);
-    /* A check reports the version among its findings. */
-    if (strcmp(args->verb->name, "check") == 0)
-        return;
+    int status = CLI_OK;
+    /* A check reports version and damage among its findings, repair and info the damage. */
+    if (strcmp(verb, "check") == 0)
+        return CLI_OK;
+    bool damage = strcmp(verb, "repair") != 0 && strcmp(verb, "info") != 0;
     if (args->verb->writes == CLI_WRITES_LAST && count > 0)
         count--;
     for (size_t i = 0; i < count; i++) {
@@ -80,8 +104,9 @@ void cli_warn_versions(const cli_args *args)
         while (strcmp(cli_operand(args, same), cli_operand(args, i)) != 0)
             same++;
         if (same == i)
-            warn_about_file(cli_operand(args, i));
+            status = cli_worse(status, look_at_file(cli_operand(args, i), damage));
     }
+    return status;
 }
 
 bool cli_file_can_be_converted(const coffer_file *file)

@@ -11,10 +11,12 @@
 int cli_file_open_known(coffer_file **out, const char *path);
 /* For cli_fail: check and repair, which it would recommend, can do little for files of other programs. */
 const char *cli_file_hint(const coffer_file *file);
-/* Says on stderr that a file has a newer version than this program knows. main does it for the operands of
- * every verb, cli_open and cli_file_open_known for standard input. */
+/* Says on stderr that a file has a newer version than this program knows: for standard input, which main
+ * cannot look at before the verb runs. */
 void cli_warn_version(const char *path, coffer_source *src);
-void cli_warn_versions(const cli_args *args);
+/* The same for the operands of a verb, and what cli_format_notices has to say about them. CLI_OK, or
+ * CLI_FINDINGS after a notice. */
+int cli_look_at_operands(const cli_args *args);
 /* Whether a file of another program can become one of the library's formats. */
 bool cli_file_can_be_converted(const coffer_file *file);
 

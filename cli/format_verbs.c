@@ -1,4 +1,4 @@
-/* The verbs that differ by format: the second table of the command. */
+/* The verbs and notices that differ by format: the second table of the command. */
 #include "mcf/mcf_verbs.h"
 #include "mldf/mldf_verbs.h"
 #include "mlyze/mlyze_verbs.h"
@@ -54,6 +54,8 @@ const cli_format_verb *const cli_format_verbs[] = {
     &cli_mlyze_diff,
     NULL,
 };
+
+const cli_format_notice *const cli_format_notices[] = { &cli_pycauset_notice, NULL };
 
 bool cli_row_is_for(const cli_format_verb *row, const char *format)
 {

@@ -2,7 +2,6 @@
 #include "args.h"
 #include "files.h"
 #include "help.h"
-#include "pycauset/pycauset_verbs.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -106,6 +105,16 @@ static void prepare_streams(const cli_args *args)
         term_start_pager();
 }
 
+static int set_remote(const cli_args *args)
+{
+    coffer_remote_opts opts = COFFER_REMOTE_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    opts.cache_folder = cli_value(args, "cache-dir");
+    opts.download = cli_has(args, "download");
+    opts.one_version = true;
+    return coffer_remote_configure(&opts, &err) ? cli_fail(NULL, &err, NULL) : CLI_OK;
+}
+
 static int run_verb(const cli_verb *verb, int count, char *const *words)
 {
     cli_args args;
@@ -120,6 +129,9 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
         status = CLI_USAGE;
         goto out;
     }
+    status = set_remote(&args);
+    if (status)
+        goto out;
     if (cli_has(&args, "help")) {
         show_help(&args);
         goto out;
@@ -128,20 +140,30 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
     if (!status)
         status = cli_check_files(&args);
     if (!status)
-        cli_warn_versions(&args);
-    if (!status)
         status = cli_start_damaged(&args);
     if (!status) {
-        /* The verbs that report damage themselves do so in more words. */
-        bool reports = strcmp(verb->name, "check") == 0 || strcmp(verb->name, "repair") == 0 ||
-                       strcmp(verb->name, "info") == 0;
-        int found = reports ? CLI_OK : pycauset_report_fallback(&args);
+        int found = cli_look_at_operands(&args);
         status = cli_worse(verb->run ? verb->run(&args) : run_by_row(&args), found);
         status = cli_finish_damaged(status);
     }
 out:
     cli_args_free(&args);
     return status;
+}
+
+/* From here on, nothing shows the passwords and signatures of addresses. The names live as long as argv. */
+static int hide_secrets(int count, char **words)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    for (int i = 0; i < count; i++) {
+        char *name = NULL;
+        if (!coffer_is_remote(words[i]))
+            continue;
+        if (coffer_remote_name(&name, words[i], &err))
+            return cli_fail(NULL, &err, NULL);
+        words[i] = name;
+    }
+    return CLI_OK;
 }
 
 int main(int argc, char **argv)
@@ -163,7 +185,10 @@ int main(int argc, char **argv)
     const cli_verb *verb = cli_find_verb(name);
     if (!verb)
         return cli_unknown_verb(name);
-    int status = cli_finish(run_verb(verb, argc - 2, argv + 2));
+    int status = hide_secrets(argc - 2, argv + 2);
+    if (!status)
+        status = run_verb(verb, argc - 2, argv + 2);
+    status = cli_finish(status);
     term_end_pager();
     return status;
 }

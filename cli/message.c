@@ -35,7 +35,7 @@ static void print_hint(const char *hint, const char *path)
 static const char *hint_for_path(const char *path)
 {
     struct stat st;
-    if (strcmp(path, "-") == 0)
+    if (strcmp(path, "-") == 0 || coffer_is_remote(path))
         return NULL;
     if (stat(path, &st) != 0) {
         int error_number = errno;
@@ -78,6 +78,23 @@ static const char *hint_for_output(const char *path, int system_error)
     return system_error == EISDIR ? hint_for_path(path) : NULL;
 }
 
+static const char *hint_for_remote(const char *path, const coffer_error *err)
+{
+    bool s3 = strncmp(path, "s3://", 5) == 0, hub = strncmp(path, "hf://", 5) == 0;
+    switch (err->system_error) {
+    case ENOENT:
+        return "check the spelling of the address";
+    case EACCES:
+        return s3    ? "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, say who is asking"
+               : hub ? "HF_TOKEN says who is asking"
+                     : "an address can contain a name and a password: https://NAME:PASSWORD@host/file";
+    case ETIMEDOUT:
+        return "is the server running, and can this machine reach it?";
+    default:
+        return NULL;
+    }
+}
+
 static const char *hint_for_system_error(const char *path, const coffer_error *err)
 {
     static const struct {
@@ -96,6 +113,8 @@ static const char *hint_for_system_error(const char *path, const coffer_error *e
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (err->system_error == hints[i].number)
             return hints[i].hint;
+    if (path && coffer_is_remote(path) && err->subject == COFFER_SUBJECT_INPUT)
+        return hint_for_remote(path, err);
     if (!path || err->subject == COFFER_SUBJECT_OTHER)
         return err->system_error == ENOENT ? "the file does not exist; check the spelling and the folder"
                                            : NULL;
@@ -131,8 +150,11 @@ static const char *hint_for(const char *path, const coffer_error *err)
         return "--key-file FILE or the environment variable COFFER_KEY gives the key";
     case COFFER_E_AUTHENTICATION_FAILED:
         return "the key is not the one it was encrypted with, or the value was changed";
-    case COFFER_E_INVALID_ARGUMENT:
     case COFFER_E_UNSUPPORTED:
+        return path && coffer_is_remote(path) && err->subject == COFFER_SUBJECT_INPUT
+                   ? "--download fetches the whole file first, where a server has no ranges"
+                   : NULL;
+    case COFFER_E_INVALID_ARGUMENT:
     case COFFER_E_CANCELLED:
         return NULL;
     case COFFER_E_BAD_CHECKSUM:

@@ -120,10 +120,27 @@ static void put_value(coffer__buffer *out, const coffer_node *value)
         out->len = 0;
 }
 
+static bool needs_quotes(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (strchr(",\"\n\r", text[i]) && text[i])
+            return true;
+    /* Spaces at the edges are part of the cell, but not every reader keeps them without quotes. */
+    return len > 0 && (text[0] == ' ' || text[len - 1] == ' ');
+}
+
+void cli_put_csv_cell(coffer__buffer *out, const char *text, size_t len)
+{
+    bool quoted = needs_quotes(text, len);
+    coffer__buffer_append(out, "\"", quoted);
+    for (size_t i = 0; i < len; i++)
+        coffer__buffer_append(out, text[i] == '"' ? "\"\"" : &text[i], text[i] == '"' ? 2 : 1);
+    coffer__buffer_append(out, "\"", quoted);
+}
+
 void cli_print_csv_cell(FILE *out, const char *text, size_t len)
 {
-    bool quoted = memchr(text, ',', len) || memchr(text, '"', len) || memchr(text, '\n', len) ||
-                  memchr(text, '\r', len);
+    bool quoted = needs_quotes(text, len);
     if (quoted)
         fputc('"', out);
     while (len > 0) {

@@ -3,6 +3,7 @@
 #include "pycauset_input.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -80,11 +81,23 @@ static void repair(const fuzz_input *input)
     unlink(path);
 }
 
+/* Other magic bytes make it another format's business. */
+static bool is_pycauset(const fuzz_input *input)
+{
+    const coffer_format *format;
+    return !coffer_identify(&format, input->source, NULL) &&
+           strcmp(coffer_format_name(format), "pycauset") == 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_input input;
     if (!fuzz_input_open(&input, data, size))
         return 0;
+    if (!is_pycauset(&input)) {
+        fuzz_input_close(&input);
+        return 0;
+    }
     bool sound = check(&input, input.source, false), clean = check(&input, input.source, true);
     MUST(sound || !clean);
     coffer_pycauset *matrix = fuzz_open(&input, NULL);

@@ -3,8 +3,6 @@
 #include "base/memory.h"
 #include "cli.h"
 #include "coffer/convert.h"
-#include "io/os.h"
-#include "io/temporary.h"
 #include "mscan_verbs.h"
 #include "term.h"
 
@@ -43,11 +41,9 @@ static coffer_status convert(append_job *job, coffer_error *err)
     coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
     const char *tokens = cli_value(job->args, "tokens");
     const coffer_setting setting = { "sequence-lengths", tokens };
-    int fd;
-    coffer_status status = coffer__temporary_create(&fd, &job->temporary, cli_operand(job->args, 0), err);
+    coffer_status status = coffer_temporary_create(&job->temporary, cli_operand(job->args, 0), err);
     if (status)
         return status;
-    coffer__os_close(fd);
     opts.from = cli_value(job->args, "from");
     opts.to = "mscan";
     opts.overwrite = true;
@@ -198,11 +194,7 @@ static void clean_up(append_job *job)
     coffer_mscan_replay_free(job->replay);
     coffer_mscan_close(job->new);
     coffer_source_close(job->converted);
-    if (job->temporary) {
-        coffer__os_unlink(job->temporary);
-        coffer__temporary_forget(job->temporary);
-    }
-    coffer__free(job->temporary);
+    coffer_temporary_remove(job->temporary);
     coffer__free(job->ids);
     coffer_source_close(job->in);
 }

@@ -3,7 +3,6 @@
 
 #include "base/buffer.h"
 #include "base/json_write.h"
-#include "outside/text/csv.h"
 #include "term.h"
 
 #include <inttypes.h>
@@ -144,7 +143,7 @@ static void put_text(list_writer *list, const char *name, const char *text, size
     else if (list->as != AS_CSV)
         coffer__json_write_null(&list->json);
     else if (text)
-        coffer__csv_put_text(list->out, text, len);
+        cli_put_csv_cell(list->out, text, len);
 }
 
 static void list_params(list_writer *list, const coffer_mscan *scan)

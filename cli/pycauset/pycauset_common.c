@@ -1,5 +1,4 @@
 /* Shared by the verbs for matrices. */
-#include "base/fail.h"
 #include "pycauset_verbs.h"
 #include "term.h"
 
@@ -9,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 int pycauset_open_array(coffer_source **out, const cli_args *args, coffer_source *src)
@@ -60,55 +58,25 @@ int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t gene
 
 /* ---- A fallback to an older state ---- */
 
-static coffer_status read_file(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
+static int report_fallback(const char *path, coffer_source *src)
 {
-    FILE *file = context;
-    if (fseeko(file, (off_t)offset, SEEK_SET) == 0 && fread(out, 1, len, file) == len)
-        return COFFER_OK;
-    return coffer__fail_errno(err, "cannot read", errno);
-}
-
-/* Not through coffer_source_open: a file that is only looked at here is not an input of the verb. */
-static bool has_damaged_slot(coffer_pycauset_info *info, FILE *file, uint64_t size)
-{
-    static const coffer_source_ops ops = { .struct_size = sizeof ops, .read_at = read_file };
-    coffer_source *src = NULL;
     coffer_pycauset *matrix = NULL;
-    const coffer_format *format = NULL;
-    bool older = coffer_source_new(&src, &ops, file, size, "", NULL) == COFFER_OK &&
-                 coffer_identify(&format, src, NULL) == COFFER_OK &&
-                 strcmp(coffer_format_name(format), "pycauset") == 0 &&
-                 coffer_pycauset_open(&matrix, src, NULL, NULL) == COFFER_OK;
-    if (older)
-        *info = *coffer_pycauset_get_info(matrix);
-    coffer_pycauset_close(matrix);
-    coffer_source_close(src);
-    return older && info->damaged_slot;
-}
-
-int pycauset_report_fallback(const cli_args *args)
-{
+    if (coffer_pycauset_open(&matrix, src, NULL, NULL))
+        return CLI_OK; /* the verb says why */
+    const coffer_pycauset_info *info = coffer_pycauset_get_info(matrix);
     int status = CLI_OK;
-    for (size_t i = 0; i < cli_operand_count(args); i++) {
-        const char *path = cli_operand(args, i);
-        struct stat st;
-        coffer_pycauset_info info;
-        FILE *file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
-        if (!file)
-            continue;
-        if (has_damaged_slot(&info, file, (uint64_t)st.st_size)) {
-            status = CLI_FINDINGS;
-            fprintf(stderr, "%scoffer:%s ", term_on(stderr, TERM_YELLOW), term_off(stderr));
-            term_print_text(stderr, path, strlen(path), 0);
-            fprintf(stderr, ": slot %c is damaged: this is generation %" PRIu64 ", %s; %s\n",
-                    info.damaged_slot, info.generation,
-                    info.newer_lost ? "and a newer one may be lost" : "and the one before is not named",
-                    "'coffer check' shows the damage");
-        }
-        fclose(file);
+    if (info->damaged_slot) {
+        cli_warn(path, "slot %c is damaged: this is generation %" PRIu64 ", %s; %s", info->damaged_slot,
+                 info->generation,
+                 info->newer_lost ? "and a newer one may be lost" : "and the one before is not named",
+                 "'coffer check' shows the damage");
+        status = CLI_FINDINGS;
     }
+    coffer_pycauset_close(matrix);
     return status;
 }
+
+const cli_format_notice cli_pycauset_notice = { "pycauset", report_fallback };
 
 /* ---- Arguments ---- */
 

@@ -12,6 +12,8 @@ extern const cli_format_verb cli_pycauset_pack;
 extern const cli_format_verb cli_pycauset_log;
 extern const cli_format_verb cli_pycauset_stats;
 extern const cli_format_verb cli_pycauset_heatmap;
+/* A matrix with a damaged slot may show an older state. */
+extern const cli_format_notice cli_pycauset_notice;
 
 /* Options for files of other programs. */
 #define PYCAUSET_ARRAY_OPTIONS                                                                         \
@@ -30,9 +32,6 @@ bool pycauset_is_tile(const char *what);
  * the active one. */
 int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t generation,
                          int (*work)(const cli_args *args, const coffer_pycauset *matrix));
-/* Says on stderr which operands of a verb are matrices with a damaged slot, which may show an older state;
- * gives CLI_FINDINGS when one is. */
-int pycauset_report_fallback(const cli_args *args);
 /* A number as it is typed: "7", "-1.5e3", "nan", "1+2j", "true". */
 typedef struct pycauset_number {
     coffer_dtype dtype; /* I64, U64, F64 or C128 */

@@ -2,7 +2,6 @@
 #include "args.h"
 #include "base/buffer.h"
 #include "base/json_write.h"
-#include "convert/tensors/tensor_out.h"
 #include "pycauset/pycauset_verbs.h"
 #include "tensors/tensors_verbs.h"
 #include "term.h"
@@ -17,7 +16,8 @@ coffer_status tensors_open(coffer_tensors **out, const char *path, coffer_source
     return coffer_tensors_open_path(out, path, NULL, err);
 }
 
-static const char *const as_names[COFFER__TENSOR_AS_COUNT] = { "npy", "safetensors", "csv", "raw" };
+enum { KIND_NPY, KIND_SAFETENSORS, KIND_CSV, KIND_RAW, KIND_COUNT };
+static const char *const kinds[KIND_COUNT] = { "npy", "safetensors", "csv", "raw" };
 
 static const cli_option options[] = {
     { "output", 'o', "FILE", NULL, "write to FILE instead of standard output" },
@@ -40,35 +40,30 @@ typedef struct get_job {
 
 /* ---- Tensors ---- */
 
-static coffer__tensors_as as_of_extension(const char *output)
+static size_t kind_of_extension(const char *output)
 {
     const char *dot = output ? strrchr(output, '.') : NULL;
-    for (unsigned as = 0; dot && as < COFFER__TENSOR_AS_COUNT; as++)
-        if (strcmp(dot + 1, as_names[as]) == 0)
-            return (coffer__tensors_as)as;
-    return COFFER__TENSOR_CSV;
+    for (size_t i = 0; dot && i < KIND_COUNT; i++)
+        if (strcmp(dot + 1, kinds[i]) == 0)
+            return i;
+    return KIND_CSV;
 }
 
-/* Chooses the output type; false after a message. */
-static bool choose_type(coffer__tensors_out *out, const get_job *job, const coffer_tensor *tensor)
+/* Whether the tensor can be written so; false after a message. */
+static bool check_type(const get_job *job, const coffer_tensor *tensor, size_t kind)
 {
-    bool plain = coffer_dtype_size(tensor->dtype) > 0;
-    bool rows = cli_has(job->args, "rows"), raw = out->as == COFFER__TENSOR_RAW;
-    if (cli_has(job->args, "dequantize")) {
-        out->dtype = COFFER_DTYPE_F32;
-        return true;
-    }
-    out->dtype = coffer__tensors_written_as(out->as, tensor->dtype);
-    if (plain || (raw && !rows))
+    bool rows = cli_has(job->args, "rows");
+    if (cli_has(job->args, "dequantize") || coffer_dtype_size(tensor->dtype) > 0 ||
+        (kind == KIND_RAW && !rows))
         return true;
     cli_usage(job->args, "%s is %s: use --dequantize for float32%s", job->name,
               coffer_tensor_dtype_name(tensor), rows ? "" : ", --as raw for the stored bytes");
     return false;
 }
 
-static bool choose_rows(coffer__tensors_out *out, const get_job *job, const coffer_tensor *tensor)
+static bool choose_rows(coffer_tensors_write_opts *opts, const get_job *job, const coffer_tensor *tensor)
 {
-    uint64_t rows = coffer__tensors_rows(tensor), begin = 0, end = rows;
+    uint64_t rows = tensor->rank > 0 ? tensor->dims[0] : 1, begin = 0, end = rows;
     if (!cli_range(&begin, &end, job->args, "rows"))
         return false;
     if (end == UINT64_MAX)
@@ -78,27 +73,31 @@ static bool choose_rows(coffer__tensors_out *out, const get_job *job, const coff
                   rows);
         return false;
     }
-    out->first = begin;
-    out->row_count = end - begin;
+    opts->first_row = begin;
+    opts->row_count = end - begin;
     return true;
 }
 
 static int get_tensor(const get_job *job, size_t index)
 {
     const coffer_tensor *tensor = coffer_tensors_at(job->set, index);
-    coffer__tensors_out out = { .set = job->set, .index = index, .path = job->output ? job->output : "-" };
+    const char *path = job->output ? job->output : "-";
+    size_t kind = cli_choice(job->args, "as", kind_of_extension(job->output));
+    coffer_tensors_write_opts opts = COFFER_TENSORS_WRITE_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
-    out.as = (coffer__tensors_as)cli_choice(job->args, "as", as_of_extension(job->output));
-    out.replace = cli_has(job->args, "force");
-    if (!choose_type(&out, job, tensor) || !choose_rows(&out, job, tensor))
+    if (!check_type(job, tensor, kind) || !choose_rows(&opts, job, tensor))
         return CLI_USAGE;
-    if (out.as != COFFER__TENSOR_CSV && strcmp(out.path, "-") == 0 && term_is_terminal(stdout))
+    if (kind != KIND_CSV && strcmp(path, "-") == 0 && term_is_terminal(stdout))
         return cli_usage(job->args, "refusing to write binary %s to a terminal; use -o FILE or redirect",
-                         as_names[out.as]);
+                         kinds[kind]);
     term_progress_start(&bar, "writing", NULL);
     bar.amount = tensor->size;
-    coffer_status status = coffer__tensors_write(&out, &bar.progress, &err);
+    opts.kind = kinds[kind];
+    opts.dequantize = cli_has(job->args, "dequantize");
+    opts.overwrite = cli_has(job->args, "force");
+    opts.progress = &bar.progress;
+    coffer_status status = coffer_tensors_write(path, job->set, index, &opts, &err);
     term_progress_end(&bar);
     if (!status)
         return CLI_OK;

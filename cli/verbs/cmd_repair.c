@@ -348,6 +348,8 @@ static int run(const cli_args *args)
         return CLI_USAGE;
     if (job.in_place && output)
         return cli_usage(args, "--in-place and -o exclude each other");
+    if (!output && coffer_is_remote(job.path))
+        return cli_usage(args, "a remote file cannot be repaired in place; -o FILE writes a repaired copy");
     const char *model = cli_repairable_model(job.path);
     if (model)
         return cli_repair_model(args, model);

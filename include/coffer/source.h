@@ -39,17 +39,24 @@ typedef enum coffer_durability {
 
 COFFER_API void coffer_source_opts_init(coffer_source_opts *opts, uint32_t struct_size);
 
-/* Opens a file for reading. "-" is standard input; pipes are spooled to an unnamed temporary file first.
- * When the file has a complete rollback journal, the source shows the state before the interrupted
- * update (coffer_source_interrupted_update). Mapping installs, once for the process, a SIGBUS handler that
- * serves only mappings of this library and passes every other signal on: a file that is truncated while it is
- * mapped gives COFFER_E_CHANGED instead of killing the process. */
+/* Opens a file for reading. A path that begins with http://, https://, s3:// or hf:// is fetched from a
+ * server as it is read (coffer_remote_configure); its access is always by reading. "-" is standard input;
+ * pipes are spooled to an unnamed temporary file first. When the file has a complete rollback journal, the
+ * source shows the state before the interrupted update (coffer_source_interrupted_update). Mapping installs,
+ * once for the process, a SIGBUS handler that serves only mappings of this library and passes every other
+ * signal on: a file that is truncated while it is mapped gives COFFER_E_CHANGED instead of killing the
+ * process. */
 COFFER_API_STATUS coffer_source_open(coffer_source **out, const char *path, const coffer_source_opts *opts,
                                      coffer_error *err);
 
 /* data : borrowed, must outlive the source. */
 COFFER_API_STATUS coffer_source_from_memory(coffer_source **out, const void *data, size_t size,
                                             coffer_error *err);
+
+typedef struct coffer_range {
+    uint64_t offset;
+    uint64_t len;
+} coffer_range;
 
 /* A source of the caller's own (HTTP ranges, an archive member …). */
 typedef struct coffer_source_ops {
@@ -61,11 +68,13 @@ typedef struct coffer_source_ops {
     /* Fails when bytes handed out by `view` may have been wrong. May be NULL. */
     coffer_status (*intact)(void *context, coffer_error *err);
     void (*close)(void *context); /* may be NULL */
+    /* These bytes will be read soon; they are sorted and inside the source. Must not wait. May be NULL. */
+    void (*prefetch)(void *context, const coffer_range *ranges, size_t count);
 } coffer_source_ops;
 
-#define COFFER_SOURCE_OPS_INIT                            \
-    {                                                     \
-        sizeof(coffer_source_ops), NULL, NULL, NULL, NULL \
+#define COFFER_SOURCE_OPS_INIT                                  \
+    {                                                           \
+        sizeof(coffer_source_ops), NULL, NULL, NULL, NULL, NULL \
     }
 
 COFFER_API void coffer_source_ops_init(coffer_source_ops *ops, uint32_t struct_size);
@@ -91,6 +100,10 @@ COFFER_API_STATUS coffer_source_read_at(void *out, coffer_source *src, uint64_t 
  * After using a view, call coffer_source_intact before trusting results that were computed from it. */
 COFFER_API const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset, size_t len);
 
+/* Says which bytes will be read soon, so that a remote file can be asked for many of them at once. Returns
+ * at once; has no effect where it would not help. ranges : best sorted by offset. */
+COFFER_API void coffer_source_prefetch(coffer_source *src, const coffer_range *ranges, size_t count);
+
 /* COFFER_E_CHANGED when the file was truncated while it was mapped: views may have shown zeros. */
 COFFER_API_STATUS coffer_source_intact(coffer_source *src, coffer_error *err);
 
@@ -105,6 +118,44 @@ COFFER_API void coffer_source_keep_damaged(coffer_source *src, coffer_report *ou
 COFFER_API void coffer_keep_damaged(coffer_report *out);
 /* True when a call of this process has failed at damage that it could have accepted. */
 COFFER_API bool coffer_stopped_at_damage(void);
+
+/* How remote files are read. Each member left at 0 keeps its present value. */
+typedef struct coffer_remote_opts {
+    uint32_t struct_size;
+    bool download;            /* where a server has no ranges, fetch the whole file instead of failing */
+    uint32_t parallel;        /* requests at once; at first 16 */
+    uint32_t deadline_ms;     /* longest time without receiving anything; at first 3 minutes */
+    uint64_t cache_bytes;     /* memory for blocks of remote files; at first COFFER_CACHE, else 64 MiB. Counts
+                               * before the first remote file is opened. */
+    const char *cache_folder; /* blocks are also kept here, for later programs; at first COFFER_CACHE_DIR */
+    bool one_version;         /* an address that was opened once shows the same version of its file until the
+                               * process ends, or fails with COFFER_E_CHANGED. For programs that do one thing. */
+} coffer_remote_opts;
+
+#define COFFER_REMOTE_OPTS_INIT                                 \
+    {                                                           \
+        sizeof(coffer_remote_opts), false, 0, 0, 0, NULL, false \
+    }
+
+COFFER_API void coffer_remote_opts_init(coffer_remote_opts *opts, uint32_t struct_size);
+
+/* Settings of the process. opts : not NULL. Not while another thread opens a remote file. */
+COFFER_API_STATUS coffer_remote_configure(const coffer_remote_opts *opts, coffer_error *err);
+
+/* A name for an address that is safe to show: an address with a password or a query is remembered, and its
+ * name, without them, can be opened in its place from now on. *out : free with coffer_free. */
+COFFER_API_STATUS coffer_remote_name(char **out, const char *address, coffer_error *err);
+
+/* True for http://, https://, s3:// and hf://. */
+COFFER_API bool coffer_is_remote(const char *path);
+
+/* Makes an empty file under a temporary name in the folder of `path`, for data that is not wanted under its
+ * own name yet. Writers of this library fill it in its place when they may overwrite. out : the name; give it
+ * to coffer_temporary_remove. A file that a process leaves behind when it is killed is removed by the next
+ * one that makes such a file for the same path. */
+COFFER_API_STATUS coffer_temporary_create(char **out, const char *path, coffer_error *err);
+/* Removes the file and frees its name. A source that is open over it stays readable. NULL is allowed. */
+COFFER_API void coffer_temporary_remove(char *temporary);
 
 /* Removes every temporary file that this process is writing at the moment. Async-signal-safe: made for the
  * handler of a program that is about to die by a signal. */

@@ -107,6 +107,33 @@ COFFER_API_STATUS coffer_tensors_intact(const coffer_tensors *set, coffer_error 
 COFFER_API_STATUS coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer_tensors *set,
                                          size_t tensor, uint64_t first, uint64_t count, coffer_error *err);
 
+/* ---- Writing one tensor ---- */
+
+typedef struct coffer_tensors_write_opts {
+    uint32_t struct_size;
+    const char
+        *kind; /* "npy", "safetensors", "csv" or "raw"; NULL = by the extension of the path, else csv */
+    /* Write float32. Without it a quantized tensor can only be written raw, and all of it; other types stay
+     * as they are where the kind has them (NumPy has no bfloat16: it becomes float32, which is exact). */
+    bool dequantize;
+    bool overwrite;                /* replace an existing file instead of failing with COFFER_E_EXISTS */
+    uint64_t first_row, row_count; /* of the first dimension; UINT64_MAX = all that follow */
+    const coffer_progress *progress;
+} coffer_tensors_write_opts;
+
+#define COFFER_TENSORS_WRITE_OPTS_INIT                                             \
+    {                                                                              \
+        sizeof(coffer_tensors_write_opts), NULL, false, false, 0, UINT64_MAX, NULL \
+    }
+
+COFFER_API void coffer_tensors_write_opts_init(coffer_tensors_write_opts *out, uint32_t struct_size);
+
+/* Writes a tensor, or some of its rows, as a file for other programs. path : "-" = standard output. opts :
+ * NULL for defaults. COFFER_E_INVALID_ARGUMENT for rows that the tensor does not have and for an unknown
+ * kind; COFFER_E_UNSUPPORTED where the kind cannot hold the tensor. */
+COFFER_API_STATUS coffer_tensors_write(const char *path, const coffer_tensors *set, size_t tensor,
+                                       const coffer_tensors_write_opts *opts, coffer_error *err);
+
 /* ---- Statistics ---- */
 
 #define COFFER_TENSOR_HISTOGRAM_BINS 64

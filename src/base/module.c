@@ -28,6 +28,7 @@ LINKED(tiff);
 LINKED(sound);
 LINKED(hdf5);
 LINKED(draw);
+LINKED(http);
 
 typedef struct module_slot {
     const char *name;
@@ -45,6 +46,7 @@ static module_slot slots[COFFER__MODULE_COUNT] = {
     [COFFER__MODULE_SOUND] = { "sound", "sound", "libsndfile", &coffer_module_sound, NULL },
     [COFFER__MODULE_HDF5] = { "hdf5", "HDF5", "libhdf5", &coffer_module_hdf5, NULL },
     [COFFER__MODULE_DRAW] = { "draw", "drawing", "cairo", &coffer_module_draw, NULL },
+    [COFFER__MODULE_HTTP] = { "http", "HTTP", "libcurl", &coffer_module_http, NULL },
 };
 
 /* Paths of the modules that are programs: coffer-NAME instead of coffer-NAME.so. */

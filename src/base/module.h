@@ -20,6 +20,7 @@ typedef enum coffer__module_id {
     COFFER__MODULE_SOUND,
     COFFER__MODULE_HDF5,
     COFFER__MODULE_DRAW,
+    COFFER__MODULE_HTTP,
     COFFER__MODULE_COUNT
 } coffer__module_id;
 

@@ -240,6 +240,9 @@ static coffer_status follow_links(char **out, const char *path, coffer_error *er
 coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *err)
 {
     char *resolved = NULL;
+    if (coffer_is_remote(path))
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "a remote file can be read, not written; work on a local copy");
     coffer_status status = follow_links(&resolved, path, err);
     if (status)
         return status;

@@ -91,6 +91,15 @@ const uint8_t *coffer_source_view(coffer_source *src, uint64_t offset, size_t le
     return src->ops.view(src->context, offset, len);
 }
 
+void coffer_source_prefetch(coffer_source *src, const coffer_range *ranges, size_t count)
+{
+    bool inside = src->ops.prefetch != NULL;
+    for (size_t i = 0; i < count && inside; i++)
+        inside = coffer__range_fits(ranges[i].offset, ranges[i].len, src->size);
+    if (inside && count)
+        src->ops.prefetch(src->context, ranges, count);
+}
+
 coffer_status coffer_source_intact(coffer_source *src, coffer_error *err)
 {
     coffer_status status = src->ops.intact ? src->ops.intact(src->context, err) : COFFER_OK;

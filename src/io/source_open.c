@@ -6,6 +6,7 @@
 #include "io/file.h"
 #include "io/inputs.h"
 #include "io/os.h"
+#include "io/remote/remote.h"
 #include "io/source_struct.h"
 #include "io/temporary.h"
 
@@ -210,6 +211,8 @@ coffer_status coffer_source_open(coffer_source **out, const char *path, const co
     coffer_status status = coffer__take_options(&known, sizeof known, opts, err);
     if (status)
         return status;
+    if (coffer_is_remote(path))
+        return coffer__source_over_remote(out, path, err);
     if (strcmp(path, "-") == 0)
         return open_stream(out, STDIN_FILENO, "standard input", known.access, err);
     char *resolved;

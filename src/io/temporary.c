@@ -255,3 +255,24 @@ coffer_status coffer__temporary_unnamed(int *fd, coffer_error *err)
     coffer__free(path);
     return status;
 }
+
+coffer_status coffer_temporary_create(char **out, const char *path, coffer_error *err)
+{
+    int fd;
+    char *name;
+    coffer_status status = coffer__temporary_create(&fd, &name, path, err);
+    if (status)
+        return status;
+    coffer__os_close(fd);
+    *out = name;
+    return COFFER_OK;
+}
+
+void coffer_temporary_remove(char *temporary)
+{
+    if (!temporary)
+        return;
+    coffer__os_unlink(temporary);
+    coffer__temporary_forget(temporary);
+    coffer__free(temporary);
+}

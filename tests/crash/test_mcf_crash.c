@@ -46,66 +46,37 @@ static void create(const char *folder, void *context)
 
 static void compact(const char *folder, void *context)
 {
-    coffer_node *out = NULL;
     (void)context;
-    assert_int_equal(coffer_node_new(&out, NULL), COFFER_OK);
-    assert_int_equal(coffer_compact(out, temp_path(folder, "m.mcf"), NULL, NULL, NULL), COFFER_OK);
-    coffer_node_free(out);
+    assert_int_equal(acts_compact(temp_path(folder, "m.mcf"), NULL), COFFER_OK);
 }
 
 static void repair(const char *folder, void *context)
 {
-    const char *path = temp_path(folder, "m.mcf");
-    coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
-    coffer_report *report = NULL;
-    coffer_source *src = model_source(path);
     (void)context;
-    opts.overwrite = true;
-    assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
-    assert_int_equal(coffer_repair(report, src, path, &opts, NULL), COFFER_OK);
-    coffer_report_free(report);
-    coffer_source_close(src);
+    assert_int_equal(acts_repair(temp_path(folder, "m.mcf"), NULL, NULL), COFFER_OK);
 }
 
-/* Readers see it without a writer having tidied up, and again after one has. */
-static const char *look(const char *path, const scenario *of, bool finished)
+static const char *look(coffer_source *src, const void *context, bool finished)
 {
+    const scenario *names = context;
     const coffer_mcf_model_info *info = NULL;
-    coffer_source *src = NULL;
     coffer_mcf *model = NULL;
     const char *wrong = NULL;
-    if (!temp_exists(path))
-        return !of->exists && !finished ? NULL : "the file is gone";
-    if (coffer_source_open(&src, path, NULL, NULL) != COFFER_OK)
-        return "the file cannot be opened";
-    if (coffer_mcf_open(&model, src, NULL, NULL) != COFFER_OK) {
-        coffer_source_close(src);
+    if (coffer_mcf_open(&model, src, NULL, NULL) != COFFER_OK)
         return "the model cannot be opened";
-    }
-    coffer_report *report = model_check(src, true);
-    if (coffer_report_total(report, COFFER_ERROR) > 0 || coffer_report_total(report, COFFER_WARNING) > 0)
-        wrong = "check finds something";
-    else if (coffer_mcf_get_model_info(&info, model, NULL) != COFFER_OK)
+    if (coffer_mcf_get_model_info(&info, model, NULL) != COFFER_OK)
         wrong = "there is no ModelInfo";
-    else if (strcmp(info->model_name, of->new_name) != 0 &&
-             (finished || strcmp(info->model_name, of->old_name) != 0))
+    else if (strcmp(info->model_name, names->new_name) != 0 &&
+             (finished || strcmp(info->model_name, names->old_name) != 0))
         wrong = "neither the old state nor the new one";
-    coffer_report_free(report);
     coffer_mcf_close(model);
-    coffer_source_close(src);
     return wrong;
 }
 
 static const char *verify(const char *folder, void *context, bool finished)
 {
-    const scenario *of = context;
-    const char *path = temp_path(folder, "m.mcf");
-    const char *wrong = look(path, of, finished);
-    if (wrong || !temp_exists(path))
-        return wrong;
-    if (coffer_roll_back(NULL, path, NULL) != COFFER_OK)
-        return "cannot be rolled back";
-    return look(path, of, finished);
+    const scenario *names = context;
+    return crash_verify_file(temp_path(folder, "m.mcf"), !names->exists, finished, look, context);
 }
 
 static void an_edit_in_place_is_all_or_nothing(void **state)

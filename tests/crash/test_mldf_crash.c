@@ -27,45 +27,25 @@ static void run(const char *folder, void *context)
         fail_msg("%s", err.text);
 }
 
-/* Readers see it without a writer having tidied up, and again after one has. */
-static const char *look(const char *path, const scenario *of, bool finished)
+static const char *look(coffer_source *src, const void *context, bool finished)
 {
-    coffer_source *src = NULL;
+    const scenario *sizes = context;
     coffer_mldf *set = NULL;
-    const char *wrong = NULL;
-    if (!temp_exists(path))
-        return of->old_samples == UINT64_MAX && !finished ? NULL : "the file is gone";
-    if (coffer_source_open(&src, path, NULL, NULL) != COFFER_OK)
-        return "the file cannot be opened";
-    if (coffer_mldf_open(&set, src, NULL, NULL) != COFFER_OK) {
-        coffer_source_close(src);
+    if (coffer_mldf_open(&set, src, NULL, NULL) != COFFER_OK)
         return "the set cannot be opened";
-    }
-    coffer_report *report = dataset_check(src, true);
     uint64_t samples = coffer_mldf_sample_count(set);
     size_t fields = coffer_mldf_field_count(set);
-    bool is_new = samples == of->new_samples && fields == of->new_fields;
-    bool is_old = samples == of->old_samples && fields == of->old_fields;
-    if (coffer_report_total(report, COFFER_ERROR) > 0 || coffer_report_total(report, COFFER_WARNING) > 0)
-        wrong = "check finds something";
-    else if (!is_new && (finished || !is_old))
-        wrong = "neither the old state nor the new one";
-    coffer_report_free(report);
+    bool is_new = samples == sizes->new_samples && fields == sizes->new_fields;
+    bool is_old = samples == sizes->old_samples && fields == sizes->old_fields;
     coffer_mldf_close(set);
-    coffer_source_close(src);
-    return wrong;
+    return is_new || (!finished && is_old) ? NULL : "neither the old state nor the new one";
 }
 
 static const char *verify(const char *folder, void *context, bool finished)
 {
-    const scenario *of = context;
-    const char *path = temp_path(folder, "s.mldf");
-    const char *wrong = look(path, of, finished);
-    if (wrong || !temp_exists(path))
-        return wrong;
-    if (coffer_roll_back(NULL, path, NULL) != COFFER_OK)
-        return "cannot be rolled back";
-    return look(path, of, finished);
+    const scenario *sizes = context;
+    return crash_verify_file(temp_path(folder, "s.mldf"), sizes->old_samples == UINT64_MAX, finished, look,
+                             context);
 }
 
 static void try_all(const scenario *of, size_t states)
@@ -114,16 +94,6 @@ static coffer_status delete_some(const char *path, coffer_error *err)
     return coffer_mldf_update_delete(path, samples, 2, &opts, err);
 }
 
-static coffer_status delete_and_compact(const char *path, coffer_error *err)
-{
-    coffer_node *out = NULL;
-    coffer_status status = coffer_node_new(&out, err);
-    if (status == COFFER_OK)
-        status = coffer_compact(out, path, NULL, NULL, err);
-    coffer_node_free(out);
-    return status;
-}
-
 static void a_new_set_appears_whole_or_not_at_all(void **state)
 {
     (void)state;
@@ -158,7 +128,7 @@ static void deleting_samples_is_all_or_nothing(void **state)
 static void compacting_is_all_or_nothing(void **state)
 {
     (void)state;
-    try_all(&(scenario){ 12, 12, SMALL_FIELDS, SMALL_FIELDS, 0, delete_and_compact }, 3);
+    try_all(&(scenario){ 12, 12, SMALL_FIELDS, SMALL_FIELDS, 0, acts_compact }, 3);
 }
 
 /* ---- Resuming ---- */

@@ -32,42 +32,24 @@ static void create(const char *folder, void *context)
     assert_int_equal(scan_create(temp_path(folder, "s.mscan"), &opts, 1, 50, NULL), COFFER_OK);
 }
 
-/* Readers see it without a writer having tidied up, and again after one has. */
-static const char *look(const char *path, const scenario *setting, bool finished)
+static const char *look(coffer_source *src, const void *context, bool finished)
 {
-    coffer_source *src = NULL;
+    const scenario *setting = context;
     coffer_mscan *scan = NULL;
-    const char *wrong = NULL;
-    if (!temp_exists(path))
-        return setting->old_records == 0 && !finished ? NULL : "the file is gone";
-    if (coffer_source_open(&src, path, NULL, NULL) != COFFER_OK)
-        return "the file cannot be opened";
-    if (coffer_mscan_open(&scan, src, NULL, NULL) != COFFER_OK) {
-        coffer_source_close(src);
+    if (coffer_mscan_open(&scan, src, NULL, NULL) != COFFER_OK)
         return "the scan cannot be opened";
-    }
-    coffer_report *report = scan_check(src, true);
     size_t records = (size_t)coffer_mscan_record_count(scan);
-    if (coffer_report_total(report, COFFER_ERROR) > 0 || coffer_report_total(report, COFFER_WARNING) > 0)
-        wrong = "check finds something";
-    else if (records != setting->new_records && (finished || records != setting->old_records))
-        wrong = "neither the old state nor the new one";
-    coffer_report_free(report);
     coffer_mscan_close(scan);
-    coffer_source_close(src);
-    return wrong;
+    return records == setting->new_records || (!finished && records == setting->old_records)
+               ? NULL
+               : "neither the old state nor the new one";
 }
 
 static const char *verify(const char *folder, void *context, bool finished)
 {
     const scenario *setting = context;
-    const char *path = temp_path(folder, "s.mscan");
-    const char *wrong = look(path, setting, finished);
-    if (wrong || !temp_exists(path))
-        return wrong;
-    if (coffer_roll_back(NULL, path, NULL) != COFFER_OK)
-        return "cannot be rolled back";
-    return look(path, setting, finished);
+    return crash_verify_file(temp_path(folder, "s.mscan"), setting->old_records == 0, finished, look,
+                             context);
 }
 
 static void an_append_in_place_is_all_or_nothing(void **state)

@@ -101,30 +101,9 @@ static coffer_status edit(const char *path, coffer_error *err)
     return status;
 }
 
-static coffer_status compact(const char *path, coffer_error *err)
-{
-    coffer_node *out = NULL;
-    coffer_status status = coffer_node_new(&out, err);
-    if (status == COFFER_OK)
-        status = coffer_compact(out, path, NULL, NULL, err);
-    coffer_node_free(out);
-    return status;
-}
-
 static coffer_status repair(const char *path, coffer_error *err)
 {
-    coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
-    coffer_report *report = NULL;
-    coffer_source *src = NULL;
-    coffer_status status;
-    opts.overwrite = true;
-    if ((status = coffer_source_open(&src, path, NULL, err)) || (status = coffer_report_new(&report, 0, err)))
-        goto out;
-    status = coffer_repair(report, src, path, &opts, err);
-out:
-    coffer_report_free(report);
-    coffer_source_close(src);
-    return status;
+    return acts_repair(path, NULL, err);
 }
 
 /* Opens, looks up, decodes, hashes, describes, lists, checks. */
@@ -188,7 +167,7 @@ static void an_edit_survives_every_failure(void **state)
 static void compacting_survives_every_failure(void **state)
 {
     (void)state;
-    try_all(&(scenario){ true, false, "small", "small", compact });
+    try_all(&(scenario){ true, false, "small", "small", acts_compact });
 }
 
 static void repairing_survives_every_failure(void **state)

@@ -125,31 +125,9 @@ static coffer_status delete_some(const char *path, coffer_error *err)
     return coffer_mldf_update_delete(path, samples, 2, &opts, err);
 }
 
-static coffer_status compact(const char *path, coffer_error *err)
-{
-    coffer_node *out = NULL;
-    coffer_status status = coffer_node_new(&out, err);
-    if (status == COFFER_OK)
-        status = coffer_compact(out, path, NULL, NULL, err);
-    coffer_node_free(out);
-    return status;
-}
-
 static coffer_status repair(const char *path, coffer_error *err)
 {
-    coffer_repair_opts opts = COFFER_REPAIR_OPTS_INIT;
-    coffer_report *report = NULL;
-    coffer_source *src = NULL;
-    coffer_status status;
-    opts.overwrite = true;
-    opts.key = dataset_key;
-    if ((status = coffer_source_open(&src, path, NULL, err)) || (status = coffer_report_new(&report, 0, err)))
-        goto out;
-    status = coffer_repair(report, src, path, &opts, err);
-out:
-    coffer_report_free(report);
-    coffer_source_close(src);
-    return status;
+    return acts_repair(path, dataset_key, err);
 }
 
 static void try_all(const scenario *of)
@@ -184,7 +162,7 @@ static void changes_survive_every_failure(void **state)
 static void compacting_and_repairing_survive_every_failure(void **state)
 {
     (void)state;
-    try_all(&(scenario){ true, COFFER_MLDF_FIELD_ZSTD, false, OLD, compact });
+    try_all(&(scenario){ true, COFFER_MLDF_FIELD_ZSTD, false, OLD, acts_compact });
     try_all(&(scenario){ true, COFFER_MLDF_FIELD_ENCRYPTED, true, OLD - 1, repair });
 }
 

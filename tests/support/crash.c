@@ -328,3 +328,33 @@ size_t crash_enumerate(const crash_test *test)
     free(record);
     return e.states;
 }
+
+static const char *look_at_file(const char *path, bool finished, crash_look look, const void *context)
+{
+    coffer_source *src = NULL;
+    if (coffer_source_open(&src, path, NULL, NULL) != COFFER_OK)
+        return "the file cannot be opened";
+    const char *wrong = look(src, context, finished);
+    if (!wrong) {
+        coffer_report *report = acts_check(src, true);
+        if (coffer_report_total(report, COFFER_ERROR) > 0 || coffer_report_total(report, COFFER_WARNING) > 0)
+            wrong = "check finds something";
+        coffer_report_free(report);
+    }
+    coffer_source_close(src);
+    return wrong;
+}
+
+const char *crash_verify_file(const char *path, bool is_new, bool finished, crash_look look,
+                              const void *context)
+{
+    if (!temp_exists(path))
+        return is_new && !finished ? NULL : "the file is gone";
+    /* Readers see it without a writer having tidied up, and again after one has. */
+    const char *wrong = look_at_file(path, finished, look, context);
+    if (wrong)
+        return wrong;
+    if (coffer_roll_back(NULL, path, NULL) != COFFER_OK)
+        return "cannot be rolled back";
+    return look_at_file(path, finished, look, context);
+}

@@ -2,6 +2,7 @@
 #ifndef SUPPORT_CRASH_H
 #define SUPPORT_CRASH_H
 
+#include "support/acts.h"
 #include "support/temp.h"
 
 typedef struct crash_test {
@@ -22,5 +23,12 @@ typedef struct crash_test {
  *  - names made, changed and removed since the last sync of the folder: the first few of them, any number
  * Gives the number of states, and prints it. */
 size_t crash_enumerate(const crash_test *test);
+
+/* For verify, of a file that a format checks: it opens, a full check finds no error and no warning, and
+ * `look` accepts it; the same again after a writer has rolled it back. Gives NULL, or what is wrong.
+ * is_new : the operation makes the file, so it may be absent before the end. */
+typedef const char *(*crash_look)(coffer_source *src, const void *context, bool finished);
+const char *crash_verify_file(const char *path, bool is_new, bool finished, crash_look look,
+                              const void *context);
 
 #endif

@@ -534,37 +534,6 @@ coffer_mldf *dataset_open(coffer_source *src)
     return set;
 }
 
-coffer_report *dataset_check(coffer_source *src, bool full)
-{
-    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_report *report = NULL;
-    opts.full = full;
-    assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
-    if (coffer_check(report, src, &opts, &err) != COFFER_OK)
-        fail_msg("%s", err.text);
-    return report;
-}
-
-bool dataset_has(const coffer_report *report, coffer_status code, coffer_severity severity)
-{
-    for (size_t i = 0; i < coffer_report_count(report); i++) {
-        const coffer_finding *finding = coffer_report_at(report, i);
-        if (finding->code == code && finding->severity == severity)
-            return true;
-    }
-    return false;
-}
-
-const char *dataset_text(const coffer_report *report, coffer_status code)
-{
-    for (size_t i = 0; i < coffer_report_count(report); i++) {
-        if (coffer_report_at(report, i)->code == code)
-            return coffer_report_at(report, i)->text;
-    }
-    return "";
-}
-
 void dataset_assert_clean(const void *bytes, size_t len)
 {
     coffer_source *src = dataset_source_of(bytes, len);

@@ -4,6 +4,7 @@
 
 #include "coffer/format.h"
 #include "coffer/mldf.h"
+#include "support/acts.h"
 #include "support/temp.h"
 
 #include <stdatomic.h>
@@ -75,11 +76,19 @@ coffer_source *dataset_counting_source(dataset_reads *reads, const void *bytes, 
 /* Opens, or fails the test. */
 coffer_source *dataset_source_of(const void *bytes, size_t len);
 coffer_mldf *dataset_open(coffer_source *src);
-/* The findings of check; coffer_report_free. The test fails when the check cannot run. */
-coffer_report *dataset_check(coffer_source *src, bool full);
-bool dataset_has(const coffer_report *report, coffer_status code, coffer_severity severity);
-/* The text of the first finding with this code, or "". */
-const char *dataset_text(const coffer_report *report, coffer_status code);
+/* See acts.h. */
+static inline coffer_report *dataset_check(coffer_source *src, bool full)
+{
+    return acts_check(src, full);
+}
+static inline bool dataset_has(const coffer_report *report, coffer_status code, coffer_severity severity)
+{
+    return acts_found(report, code, severity);
+}
+static inline const char *dataset_text(const coffer_report *report, coffer_status code)
+{
+    return acts_text(report, code);
+}
 /* Fails the test unless check --full finds nothing in these bytes. */
 void dataset_assert_clean(const void *bytes, size_t len);
 

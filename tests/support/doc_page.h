@@ -18,8 +18,17 @@ void doc_parse_dump(doc_dump *out, const char *path);
 /* Rows "| 0x00 | bytes | field | value |": the bytes are those of the dump, the value is what they give
  * little-endian, or in quotes the bytes themselves. Gives the number of rows. */
 size_t doc_check_byte_table(const char *path, const doc_dump *dump);
-/* Rows of the table "| fact | value |" against what the library says. Gives their number. */
-size_t doc_check_facts(const char *path, uint64_t (*fact)(const void *context, const char *name),
-                       const void *context);
+/* Facts about the example, as the library gives them. */
+enum { DOC_MOST_FACTS = 16 };
+typedef struct doc_facts {
+    struct {
+        const char *name;
+        uint64_t value;
+    } items[DOC_MOST_FACTS];
+    size_t count;
+} doc_facts;
+void doc_add_fact(doc_facts *facts, const char *name, uint64_t value);
+/* The rows of the table "| fact | value |" are exactly these facts. */
+void doc_check_facts(const char *path, const doc_facts *facts);
 
 #endif

@@ -80,37 +80,6 @@ coffer_mcf *model_open(coffer_source *src)
     return model;
 }
 
-coffer_report *model_check(coffer_source *src, bool full)
-{
-    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_report *report = NULL;
-    opts.full = full;
-    assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
-    if (coffer_check(report, src, &opts, &err) != COFFER_OK)
-        fail_msg("%s: %s", coffer_source_name(src), err.text);
-    return report;
-}
-
-bool model_has(const coffer_report *report, coffer_status code, coffer_severity severity)
-{
-    for (size_t i = 0; i < coffer_report_count(report); i++) {
-        const coffer_finding *finding = coffer_report_at(report, i);
-        if (finding->code == code && finding->severity == severity)
-            return true;
-    }
-    return false;
-}
-
-const char *model_text(const coffer_report *report, coffer_status code)
-{
-    for (size_t i = 0; i < coffer_report_count(report); i++) {
-        if (coffer_report_at(report, i)->code == code)
-            return coffer_report_at(report, i)->text;
-    }
-    return "";
-}
-
 void model_assert_clean(const char *path)
 {
     coffer_source *src = model_source(path);

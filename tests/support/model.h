@@ -4,6 +4,7 @@
 
 #include "coffer/format.h"
 #include "coffer/mcf.h"
+#include "support/acts.h"
 #include "support/temp.h"
 
 /* A tensor of bytes, in one call. */
@@ -20,11 +21,19 @@ coffer_source *model_source(const char *path);
 coffer_source *model_source_of(const void *bytes, size_t len);
 coffer_mcf *model_open(coffer_source *src);
 
-/* The findings of check; coffer_report_free. The test fails when the check cannot run. */
-coffer_report *model_check(coffer_source *src, bool full);
-bool model_has(const coffer_report *report, coffer_status code, coffer_severity severity);
-/* The text of the first finding with this code, or "". */
-const char *model_text(const coffer_report *report, coffer_status code);
+/* See acts.h. */
+static inline coffer_report *model_check(coffer_source *src, bool full)
+{
+    return acts_check(src, full);
+}
+static inline bool model_has(const coffer_report *report, coffer_status code, coffer_severity severity)
+{
+    return acts_found(report, code, severity);
+}
+static inline const char *model_text(const coffer_report *report, coffer_status code)
+{
+    return acts_text(report, code);
+}
 /* Fails the test unless the file opens and check --full finds nothing in it. */
 void model_assert_clean(const char *path);
 

@@ -4,6 +4,7 @@
 
 #include "coffer/format.h"
 #include "coffer/mscan.h"
+#include "support/acts.h"
 #include "support/temp.h"
 
 /* A file with this JSON and these records; free(). */
@@ -21,11 +22,19 @@ coffer_source *scan_source(const char *path);
 coffer_source *scan_source_of(const void *bytes, size_t len);
 coffer_mscan *scan_open(coffer_source *src);
 
-/* The findings of check; coffer_report_free. The test fails when the check cannot run. */
-coffer_report *scan_check(coffer_source *src, bool full);
-bool scan_has(const coffer_report *report, coffer_status code, coffer_severity severity);
-/* The text of the first finding with this code, or "". */
-const char *scan_text(const coffer_report *report, coffer_status code);
+/* See acts.h. */
+static inline coffer_report *scan_check(coffer_source *src, bool full)
+{
+    return acts_check(src, full);
+}
+static inline bool scan_has(const coffer_report *report, coffer_status code, coffer_severity severity)
+{
+    return acts_found(report, code, severity);
+}
+static inline const char *scan_text(const coffer_report *report, coffer_status code)
+{
+    return acts_text(report, code);
+}
 /* Fails the test unless the file opens and check --full finds no error in it. */
 void scan_assert_clean(const char *path);
 

@@ -1,13 +1,14 @@
-#include "convert/tensors/tensor_out.h"
-
+/* One tensor, or some of its rows, as a file for other programs. */
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/real.h"
 #include "base/work.h"
 #include "convert/convert.h"
 #include "convert/tensors/tensor_selection.h"
+#include "convert/tensors/tensors.h"
 #include "io/sink.h"
 #include "outside/arrays/npy.h"
 #include "outside/models/safetensors.h"
@@ -18,17 +19,34 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
-coffer_dtype coffer__tensors_written_as(coffer__tensors_as as, coffer_dtype dtype)
+typedef enum file_kind { AS_NPY, AS_SAFETENSORS, AS_CSV, AS_RAW, KIND_COUNT } file_kind;
+
+static const char *const kind_names[KIND_COUNT] = { "npy", "safetensors", "csv", "raw" };
+
+typedef struct tensor_job {
+    const coffer_tensors *set;
+    size_t index;
+    file_kind as;
+    coffer_dtype dtype; /* of the elements that are written; COFFER_DTYPE_NONE: the payload unchanged */
+    uint64_t first, row_count; /* along the first dimension; all of it for a scalar */
+    const char *path;          /* "-" = standard output */
+    bool replace;
+} tensor_job;
+
+/* The type that elements of `dtype` have in such a file: NumPy has no bfloat16, but float32 holds it exactly.
+ * COFFER_DTYPE_NONE when they can only be had as they are. */
+static coffer_dtype written_as(file_kind as, coffer_dtype dtype)
 {
     coffer__npy_field field;
     if (dtype == COFFER_DTYPE_NONE || coffer_dtype_size(dtype) == 0)
         return COFFER_DTYPE_NONE;
-    if (as != COFFER__TENSOR_NPY || coffer__npy_field_of(&field, dtype))
+    if (as != AS_NPY || coffer__npy_field_of(&field, dtype))
         return dtype;
     return coffer_dtype_is_complex(dtype) ? COFFER_DTYPE_C64 : COFFER_DTYPE_F32;
 }
 
-uint64_t coffer__tensors_rows(const coffer_tensor *tensor)
+/* The first dimension; 1 for a scalar. */
+static uint64_t rows_of(const coffer_tensor *tensor)
 {
     return tensor->rank > 0 ? tensor->dims[0] : 1;
 }
@@ -37,7 +55,7 @@ uint64_t coffer__tensors_rows(const coffer_tensor *tensor)
 
 typedef struct written {
     coffer__sink *sink;
-    const coffer__tensors_out *job;
+    const tensor_job *job;
     const coffer_tensor *tensor;
     uint64_t *dims;        /* of what is written */
     uint64_t first, count; /* elements */
@@ -70,9 +88,9 @@ static void put_safetensors_header(coffer__buffer *header, const written *out)
 static coffer_status write_header(const written *out, coffer_error *err)
 {
     coffer__buffer header = COFFER__BUFFER_INIT;
-    if (out->job->as == COFFER__TENSOR_NPY)
+    if (out->job->as == AS_NPY)
         put_npy_header(&header, out);
-    else if (out->job->as == COFFER__TENSOR_SAFETENSORS)
+    else if (out->job->as == AS_SAFETENSORS)
         put_safetensors_header(&header, out);
     coffer_status status = header.failed ? coffer__fail_no_memory(err, header.len)
                                          : coffer__sink_write(out->sink, header.data, header.len, err);
@@ -153,8 +171,8 @@ static size_t piece_elements(const written *out, size_t element_size)
 
 static coffer_status write_elements(const written *out, const coffer_progress *progress, coffer_error *err)
 {
-    const coffer__tensors_out *job = out->job;
-    coffer_dtype dtype = job->as == COFFER__TENSOR_CSV ? text_dtype(job->dtype) : job->dtype;
+    const tensor_job *job = out->job;
+    coffer_dtype dtype = job->as == AS_CSV ? text_dtype(job->dtype) : job->dtype;
     size_t size = coffer_dtype_size(dtype), piece = piece_elements(out, size);
     uint8_t *elements = coffer__alloc_array(piece, size);
     if (!elements)
@@ -164,7 +182,7 @@ static coffer_status write_elements(const written *out, const coffer_progress *p
         uint64_t left = out->first + out->count - at;
         size_t some = left < piece ? (size_t)left : piece;
         status = coffer_tensors_read_as(elements, dtype, job->set, job->index, at, some, err);
-        if (!status && job->as == COFFER__TENSOR_CSV)
+        if (!status && job->as == AS_CSV)
             status = write_text(out, elements, at, some, dtype, err);
         else if (!status)
             status = coffer__sink_write(out->sink, elements, some * size, err);
@@ -205,7 +223,7 @@ static uint64_t line_of(const written *out)
 
 static coffer_status write_all(written *out, const coffer_progress *progress, coffer_error *err)
 {
-    const coffer__tensors_out *job = out->job;
+    const tensor_job *job = out->job;
     const coffer__sink_opts opts = { .exclusive = !job->replace };
     coffer_status status = coffer__sink_create(&out->sink, job->path, &opts, err);
     if (!status)
@@ -219,13 +237,12 @@ static coffer_status write_all(written *out, const coffer_progress *progress, co
     return status;
 }
 
-coffer_status coffer__tensors_write(const coffer__tensors_out *job, const coffer_progress *progress,
-                                    coffer_error *err)
+static coffer_status write_tensor(const tensor_job *job, const coffer_progress *progress, coffer_error *err)
 {
     const coffer_tensor *tensor = coffer_tensors_at(job->set, job->index);
-    uint64_t rows = coffer__tensors_rows(tensor), row = rows > 0 ? tensor->elements / rows : 0;
+    uint64_t rows = rows_of(tensor), row = rows > 0 ? tensor->elements / rows : 0;
     written out = { .job = job, .tensor = tensor, .first = job->first * row, .count = job->row_count * row };
-    if (tensor->rank > COFFER__NPY_MAX_DIMENSIONS && job->as == COFFER__TENSOR_NPY)
+    if (tensor->rank > COFFER__NPY_MAX_DIMENSIONS && job->as == AS_NPY)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "tensor \"%s\" has %" PRIu32 " dimensions, an .npy file allows at most %d",
                             tensor->name, tensor->rank, COFFER__NPY_MAX_DIMENSIONS);
@@ -240,6 +257,63 @@ coffer_status coffer__tensors_write(const coffer__tensors_out *job, const coffer
     return status;
 }
 
+/* ---- The public function ---- */
+
+COFFER__INIT_FUNCTION(coffer_tensors_write_opts, COFFER_TENSORS_WRITE_OPTS_INIT)
+
+static coffer_status choose_kind(file_kind *out, const char *kind, const char *path, coffer_error *err)
+{
+    const char *dot = strrchr(path, '.'), *name = kind ? kind : dot ? dot + 1 : "";
+    for (unsigned i = 0; i < KIND_COUNT; i++) {
+        if (strcmp(name, kind_names[i]) == 0) {
+            *out = (file_kind)i;
+            return COFFER_OK;
+        }
+    }
+    *out = AS_CSV;
+    return kind ? coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                               "a tensor cannot be written as \"%s\": must be npy, safetensors, csv or raw",
+                               kind)
+                : COFFER_OK;
+}
+
+static coffer_status choose_part(tensor_job *job, const coffer_tensor *tensor,
+                                 const coffer_tensors_write_opts *opts, coffer_error *err)
+{
+    uint64_t rows = rows_of(tensor), left = opts->first_row <= rows ? rows - opts->first_row : 0;
+    bool whole = opts->first_row == 0 && opts->row_count >= rows;
+    if (opts->first_row > rows || (opts->row_count != UINT64_MAX && opts->row_count > left))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "rows from %" PRIu64 " of tensor \"%s\", which has %" PRIu64, opts->first_row,
+                            tensor->name, rows);
+    job->first = opts->first_row;
+    job->row_count = opts->row_count < left ? opts->row_count : left;
+    job->dtype = opts->dequantize ? COFFER_DTYPE_F32 : written_as(job->as, tensor->dtype);
+    if (job->dtype == COFFER_DTYPE_NONE && (job->as != AS_RAW || !whole))
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "tensor \"%s\" is %s: decode it to float32, or write all of it raw", tensor->name,
+                            coffer_tensor_dtype_name(tensor));
+    return COFFER_OK;
+}
+
+coffer_status coffer_tensors_write(const char *path, const coffer_tensors *set, size_t index,
+                                   const coffer_tensors_write_opts *opts, coffer_error *err)
+{
+    coffer_tensors_write_opts options = COFFER_TENSORS_WRITE_OPTS_INIT;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (status)
+        return status;
+    const coffer_tensor *tensor = coffer_tensors_at(set, index);
+    if (!tensor)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "tensor %zu of a set of %zu tensors", index, coffer_tensors_count(set));
+    tensor_job job = { .set = set, .index = index, .path = path, .replace = options.overwrite };
+    status = choose_kind(&job.as, options.kind, path, err);
+    if (!status)
+        status = choose_part(&job, tensor, &options, err);
+    return status ? status : write_tensor(&job, options.progress, err);
+}
+
 /* One tensor of a model as an array. */
 
 const coffer_convert_option coffer__tensors_to_array_options[] = {
@@ -248,8 +322,7 @@ const coffer_convert_option coffer__tensors_to_array_options[] = {
     { NULL, NULL, NULL },
 };
 
-static coffer_status choose_tensor(coffer__tensors_out *out, const coffer__convert_job *job,
-                                   coffer_error *err)
+static coffer_status choose_tensor(tensor_job *out, const coffer__convert_job *job, coffer_error *err)
 {
     const char *name = coffer__job_setting(job, "tensor");
     if (name)
@@ -264,10 +337,10 @@ static coffer_status choose_tensor(coffer__tensors_out *out, const coffer__conve
     return COFFER_OK;
 }
 
-static coffer_status choose_rows(coffer__tensors_out *out, const coffer__convert_job *job, coffer_error *err)
+static coffer_status choose_rows(tensor_job *out, const coffer__convert_job *job, coffer_error *err)
 {
     const coffer_tensor *tensor = coffer_tensors_at(out->set, out->index);
-    uint64_t rows = coffer__tensors_rows(tensor), begin = 0, end = rows;
+    uint64_t rows = rows_of(tensor), begin = 0, end = rows;
     coffer_status status = coffer__job_range(&begin, &end, job, "rows", err);
     if (status)
         return status;
@@ -287,16 +360,16 @@ coffer_status coffer__tensors_to_array(const coffer__convert_job *job, coffer_er
     coffer_status status = coffer__tensors_settings_open(&set, job, err);
     if (status)
         return status;
-    coffer__tensors_out out = { .set = set, .path = job->out_path, .replace = job->overwrite };
-    out.as = strcmp(job->to, "npy") == 0 ? COFFER__TENSOR_NPY : COFFER__TENSOR_CSV;
+    tensor_job out = { .set = set, .path = job->out_path, .replace = job->overwrite };
+    out.as = strcmp(job->to, "npy") == 0 ? AS_NPY : AS_CSV;
     status = choose_tensor(&out, job, err);
     if (!status)
         status = choose_rows(&out, job, err);
     if (!status) {
         const coffer_tensor *tensor = coffer_tensors_at(set, out.index);
         bool plain = coffer_dtype_size(tensor->dtype) > 0;
-        out.dtype = plain ? coffer__tensors_written_as(out.as, tensor->dtype) : COFFER_DTYPE_F32;
-        status = coffer__tensors_write(&out, job->progress, err);
+        out.dtype = plain ? written_as(out.as, tensor->dtype) : COFFER_DTYPE_F32;
+        status = write_tensor(&out, job->progress, err);
     }
     coffer_tensors_close(set);
     return status;

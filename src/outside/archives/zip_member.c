@@ -266,7 +266,9 @@ static void close_forward(void *context)
 static coffer_status open_forward(coffer_source **out, const coffer__zip *zip, size_t index,
                                   coffer_error *err)
 {
-    static const coffer_source_ops ops = { sizeof ops, read_forward, NULL, NULL, close_forward };
+    static const coffer_source_ops ops = { .struct_size = sizeof ops,
+                                           .read_at = read_forward,
+                                           .close = close_forward };
     const coffer__zip_member *member = &zip->members[index];
     forward *state = coffer__malloc(sizeof *state);
     if (!state)
@@ -312,7 +314,11 @@ static coffer_status range_intact(void *context, coffer_error *err)
 
 static coffer_status open_range(coffer_source **out, const coffer__zip *zip, size_t index, coffer_error *err)
 {
-    static const coffer_source_ops ops = { sizeof ops, read_range, view_range, range_intact, coffer_free };
+    static const coffer_source_ops ops = { .struct_size = sizeof ops,
+                                           .read_at = read_range,
+                                           .view = view_range,
+                                           .intact = range_intact,
+                                           .close = coffer_free };
     const coffer__zip_member *member = &zip->members[index];
     range *state = coffer__malloc(sizeof *state);
     if (!state)

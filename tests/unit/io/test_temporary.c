@@ -171,6 +171,28 @@ static void a_sink_writes_to_a_temporary_file_directly(void **state)
     discard(path, fd);
 }
 
+static void a_caller_removes_its_temporary_file_and_still_reads_it(void **state)
+{
+    (void)state;
+    char *name = NULL, byte;
+    coffer_source *src = NULL;
+    coffer__sink *sink = NULL;
+    assert_int_equal(coffer_temporary_create(&name, temp_path(temp_folder, "mine"), NULL), COFFER_OK);
+    assert_true(temp_exists(name));
+    assert_int_equal(coffer__sink_create(&sink, name, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer__sink_write(sink, "x", 1, NULL), COFFER_OK);
+    assert_int_equal(coffer__sink_commit(sink, NULL), COFFER_OK);
+    assert_int_equal(coffer_source_open(&src, name, NULL, NULL), COFFER_OK);
+    char *path = strdup(name);
+    coffer_temporary_remove(name);
+    assert_false(temp_exists(path));
+    free(path);
+    assert_int_equal(coffer_source_read_at(&byte, src, 0, 1, NULL), COFFER_OK);
+    assert_int_equal(byte, 'x');
+    coffer_source_close(src);
+    coffer_temporary_remove(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +203,7 @@ int main(void)
         cmocka_unit_test(a_sink_writes_to_a_temporary_file_directly),
         cmocka_unit_test(a_child_does_not_remove_what_its_parent_writes),
         cmocka_unit_test(more_files_than_the_table_holds_are_still_written),
+        cmocka_unit_test(a_caller_removes_its_temporary_file_and_still_reads_it),
         cmocka_unit_test(a_missing_folder_is_an_error),
         cmocka_unit_test(a_file_without_a_name_leaves_nothing),
     };

@@ -52,6 +52,19 @@ void coffer__mldf_sort_keys(coffer__mldf_key *keys, coffer__mldf_key *spare, siz
         memcpy(keys, from, count * sizeof *keys);
 }
 
+void coffer__mldf_batch_announce(const coffer_mldf_batch *batch)
+{
+    if (batch->mapped || batch->run_count < 2)
+        return;
+    coffer_range *ranges = coffer__alloc_array(batch->run_count, sizeof *ranges);
+    if (!ranges)
+        return; /* reads work without it */
+    for (size_t i = 0; i < batch->run_count; i++)
+        ranges[i] = (coffer_range){ batch->runs[i].from, batch->runs[i].to - batch->runs[i].from };
+    coffer_source_prefetch(batch->set->source, ranges, batch->run_count);
+    coffer__free(ranges);
+}
+
 /* ---- The handle ---- */
 
 COFFER__INIT_FUNCTION(coffer_mldf_target, COFFER_MLDF_TARGET_INIT)

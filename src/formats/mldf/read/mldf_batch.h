@@ -77,6 +77,9 @@ struct coffer_mldf_batch {
 /* Sorts by key; equal keys keep their order. spare : as many. */
 void coffer__mldf_sort_keys(coffer__mldf_key *keys, coffer__mldf_key *spare, size_t count);
 
+/* Tells a remote source which runs come next, so that it fetches them together. */
+void coffer__mldf_batch_announce(const coffer_mldf_batch *batch);
+
 /* mldf_batch_rows.c: fills `wanted` from the rows, and the targets whose values are in the row. */
 coffer_status coffer__mldf_batch_rows(coffer_mldf_batch *batch, coffer_error *err);
 /* mldf_batch_sizes.c: value sizes of the targets without a stride. */

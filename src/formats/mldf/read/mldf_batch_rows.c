@@ -96,6 +96,7 @@ static coffer_status rows_by_reading(coffer_mldf_batch *batch, coffer_error *err
                                     (batch->keys[end - 1].key + 1) * set->schema.row_size };
         i = end;
     }
+    coffer__mldf_batch_announce(batch);
     return coffer__pool_run(batch->pool, batch->run_count, read_row_run, batch, err);
 }
 

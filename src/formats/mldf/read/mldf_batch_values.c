@@ -235,5 +235,6 @@ coffer_status coffer__mldf_batch_values(coffer_mldf_batch *batch, coffer_error *
         return status;
     coffer__mldf_sort_keys(batch->keys, batch->spare_keys, batch->key_count);
     make_runs(batch);
+    coffer__mldf_batch_announce(batch);
     return coffer__pool_run(batch->pool, batch->run_count, read_run, batch, err);
 }
