@@ -186,6 +186,21 @@ void cli_put_csv_cell(struct coffer__buffer *out, const char *text, size_t len);
 /* 0, or CLI_USAGE after a message when both --csv and --json are given. */
 int cli_check_output(const cli_args *args);
 /* --csv, beside --json. */
+/* --damaged for verbs that only read damage that the source reports (coffer_source_keep_damaged). */
+extern const char cli_damaged_help[];
+#define CLI_DAMAGED_OPTION                                          \
+    {                                                               \
+        "damaged", 0, "MODE", "stop|keep", cli_damaged_help, "stop" \
+    }
+/* Before a verb opens its inputs: makes them continue at damage when the option says so. */
+int cli_start_damaged(const cli_args *args);
+/* Whether the verb stopped at damage, has the option and did not get it: a hint may name it. */
+bool cli_offers_damaged(void);
+/* Adds the list "damaged" to the JSON of a verb, when there is some. */
+void cli_add_damaged(coffer_node *root);
+/* After the verb: prints the damage; the exit status is then at least CLI_FINDINGS. */
+int cli_finish_damaged(int status);
+
 #define CLI_CSV_OPTION                                                          \
     {                                                                           \
         "csv", 0, NULL, NULL, "print comma-separated values with a header line" \

@@ -10,6 +10,7 @@
 static const cli_option own_options[] = {
     { "from", 0, "KIND", NULL, "kind of the input", "by its content, else by its name" },
     { "to", 0, "KIND", NULL, "kind of the output", "by its extension" },
+    CLI_DAMAGED_OPTION,
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
     { "list", 0, NULL, NULL, "list the conversions; followed by a kind such as npy: their options" },
     { "json", 0, NULL, NULL, "one JSON object: file, output, size, notes; with --list the conversions" },

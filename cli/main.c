@@ -142,9 +142,12 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
         status = cli_recover_operands(&args);
     if (!status)
         status = cli_check_files(&args);
+    if (!status)
+        status = cli_start_damaged(&args);
     if (!status) {
         int found = cli_look_at_operands(&args);
         status = cli_worse(verb->run ? verb->run(&args) : run_by_row(&args), found);
+        status = cli_finish_damaged(status);
     }
 out:
     cli_args_free(&args);

@@ -157,6 +157,11 @@ static const char *hint_for(const char *path, const coffer_error *err)
     case COFFER_E_INVALID_ARGUMENT:
     case COFFER_E_CANCELLED:
         return NULL;
+    case COFFER_E_BAD_CHECKSUM:
+        if (path && err->subject != COFFER_SUBJECT_OTHER && cli_offers_damaged())
+            return "'coffer check %' lists all that is wrong, 'coffer repair' saves what can be saved, "
+                   "--damaged keep continues";
+        /* fall through */
     default:
         return path && err->subject != COFFER_SUBJECT_OTHER
                    ? "'coffer check %' lists all that is wrong, 'coffer repair' saves what can be saved"

@@ -165,7 +165,8 @@ static int report(const pack_job *job)
     coffer_node_free(root);
     coffer_mcf_close(model);
     coffer_source_close(src);
-    return result;
+    const coffer_node *complete = files ? coffer_node_find(files, "complete") : NULL;
+    return complete && !coffer_node_get_bool(complete) ? cli_worse(result, CLI_FINDINGS) : result;
 }
 
 static int run(const cli_args *args, coffer_source *src)

@@ -55,7 +55,9 @@ static int set_section(set_job *job, const char *name, uint32_t type)
     if (!status)
         status = type ? coffer_mcf_editor_set_section(job->editor, type, bytes, (size_t)size, &err)
                       : coffer_mcf_editor_set_file(job->editor, name, bytes, (size_t)size, &err);
-    if (status)
+    if (status == COFFER_E_BAD_CHECKSUM)
+        result = cli_fail(job->path, &err, NULL);
+    else if (status)
         result = cli_fail(input ? input : "standard input", &err, "");
     coffer__free(bytes);
     coffer_source_close(src);

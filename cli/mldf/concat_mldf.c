@@ -13,6 +13,7 @@ static const cli_option options[] = {
     { "force", 'f', NULL, NULL, "overwrite OUT if it exists" },
     { "json", 0, NULL, NULL, "one JSON object: file, format, size, samples, fields" },
     CLI_KEY_OPTION,
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

@@ -23,6 +23,7 @@ static const cli_option options[] = {
     { "json", 0, NULL, NULL, "samples as objects, a field of many samples as a list, a value as it is" },
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
     CLI_KEY_OPTION,
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

@@ -12,6 +12,7 @@ static const cli_option options[] = {
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object per line: sample, and each field by its name" },
     CLI_KEY_OPTION,
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

@@ -21,6 +21,7 @@ static const cli_option options[] = {
       "the first picture, sound or text" },
     { "label", 0, "NAME", NULL, "field to write under a tile", "label, class or the first integer" },
     CLI_KEY_OPTION,
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

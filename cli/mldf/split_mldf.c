@@ -33,6 +33,7 @@ static const cli_option options[] = {
     { "force", 'f', NULL, NULL, "overwrite existing files" },
     { "json", 0, NULL, NULL, "one JSON object per file: file, format, size, samples, fields" },
     CLI_KEY_OPTION,
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

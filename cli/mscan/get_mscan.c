@@ -30,6 +30,7 @@ static const cli_option options[] = {
     { "raw", 0, NULL, NULL, "records: stored integers, even if the scan has a scale" },
     { "real", 0, NULL, NULL, "records: real units or an error", "real units if the scan has a scale" },
     { "names", 0, NULL, NULL, "records: add the parameter's name and the sequence" },
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

@@ -25,6 +25,7 @@ static const cli_option options[] = {
     { "param", 'p', "GLOB", NULL, "only parameters whose name matches" },
     HEAT_OPTIONS,
     { "no-cache", 0, NULL, NULL, "do not write a cache file next to a large scan" },
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

@@ -110,6 +110,7 @@ static const cli_option options[] = {
     { "by", 0, "WHAT", "param|block", "one bar for each", "param" },
     { "metric", 'm', "NAME", "activation|grad_norm", "value of the bars", "activation" },
     { "top", 'n', "N", NULL, "number of bars per token, the largest first", "8" },
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

@@ -38,6 +38,7 @@ static const cli_option options[] = {
     { "raw", 0, NULL, NULL, "quantized integers, even if the scale is known" },
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object" },
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

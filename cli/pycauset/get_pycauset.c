@@ -25,6 +25,7 @@ static const cli_option options[] = {
       "metadata: the state of generation N; 'coffer log' lists the generations" },
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
     PYCAUSET_ARRAY_OPTIONS,
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

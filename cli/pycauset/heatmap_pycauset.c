@@ -10,8 +10,12 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    HEAT_OUTPUT_OPTION,     HEAT_OPTIONS, { "threads", 0, "N", NULL, "number of threads", "one per core" },
-    PYCAUSET_ARRAY_OPTIONS, { 0 },
+    HEAT_OUTPUT_OPTION,
+    HEAT_OPTIONS,
+    { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    PYCAUSET_ARRAY_OPTIONS,
+    CLI_DAMAGED_OPTION,
+    { 0 },
 };
 
 typedef struct matrix_heat {

@@ -11,6 +11,7 @@ static const cli_option options[] = {
       "one JSON object: rows, cols, elements, nonzero, density, min, max, mean, std, frobenius, nans, "
       "infinities" },
     PYCAUSET_ARRAY_OPTIONS,
+    CLI_DAMAGED_OPTION,
     { 0 },
 };
 

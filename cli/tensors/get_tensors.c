@@ -26,6 +26,7 @@ static const cli_option options[] = {
       "by the extension of FILE, else csv" },
     { "rows", 0, "A..B", NULL, "only rows A to B of the first dimension, without B" },
     { "dequantize", 0, NULL, NULL, "write float32; quantized tensors are decoded" },
+    CLI_DAMAGED_OPTION,
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
     { 0 },
 };

@@ -37,6 +37,7 @@ static const cli_option options[] = {
       "sort key; names ascending, numbers descending", "name" },
     { "top", 'n', "N", NULL, "number of tensors to show; 0 = all", "0" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
+    CLI_DAMAGED_OPTION,
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object per tensor and line, with a histogram of 64 bins" },
     { 0 },

@@ -22,9 +22,21 @@ typedef struct check_run {
     uint64_t skipped; /* files in folders that are of no known format */
 } check_run;
 
+/* A part that was not read may contain anything: that is not a success. */
+static bool has_unread(const coffer_report *report)
+{
+    for (size_t i = 0; i < coffer_report_count(report); i++) {
+        const coffer_finding *finding = coffer_report_at(report, i);
+        if (finding->severity == COFFER_WARNING &&
+            (finding->code == COFFER_E_UNSUPPORTED || finding->code == COFFER_E_LIMIT))
+            return true;
+    }
+    return false;
+}
+
 static bool is_ok(const coffer_report *report)
 {
-    return coffer_report_total(report, COFFER_ERROR) == 0;
+    return !has_unread(report) && coffer_report_total(report, COFFER_ERROR) == 0;
 }
 
 static int print_as_json(const char *path, const char *kind, const coffer_report *report)
@@ -107,7 +119,8 @@ static int check_open(check_run *run, const char *path, const coffer_file *file)
         status = print_as_json(path, coffer_file_kind(file), report);
     else
         print_for_people(path, coffer_file_kind(file), report);
-    if (!is_ok(report) || (run->strict && coffer_report_total(report, COFFER_WARNING) > 0))
+    if (!is_ok(report) || has_unread(report) ||
+        (run->strict && coffer_report_total(report, COFFER_WARNING) > 0))
         status = cli_worse(status, CLI_FINDINGS);
 out:
     coffer_report_free(report);

@@ -85,6 +85,14 @@ static coffer_status compact(coffer_node *root, const char *path, const char *ou
     return status;
 }
 
+static void print_damage(const char *path, const coffer_node *root)
+{
+    const coffer_node *list = coffer_node_find(root, "damaged");
+    fflush(stdout);
+    for (const coffer_node *map = list ? coffer_node_first(list) : NULL; map; map = coffer_node_next(map))
+        cli_warn(path, "%s; kept", coffer_node_get_text(coffer_node_find(map, "text"), NULL));
+}
+
 static int run(const cli_args *args)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -111,7 +119,9 @@ static int run(const cli_args *args)
         result = cli_print_json(stdout, root);
     else
         print_for_people(output ? output : path, root);
-    if (status == COFFER_OK && coffer_node_find(root, "damage"))
+    if (status == COFFER_OK)
+        print_damage(path, root);
+    if (status == COFFER_OK && (coffer_node_find(root, "damage") || coffer_node_find(root, "damaged")))
         result = cli_worse(result, CLI_FINDINGS);
     coffer_node_free(root);
     return status ? result : cli_worse(result, cli_report_damage(output ? output : path));

@@ -4,6 +4,7 @@
 #include "args.h"
 #include "cli.h"
 #include "files.h"
+#include "mcf/mcf_verbs.h"
 #include "term.h"
 
 #include <stdlib.h>
@@ -56,9 +57,59 @@ static int report(const cli_args *args, const char *in, const char *out, const c
     else
         coffer_node_add_u64(root, "size", size_of(out), COFFER_UNIT_BYTES);
     cli_add_notes(root, notes);
+    cli_add_damaged(root);
     int status = cli_print_json(to_stream ? stderr : stdout, root);
     coffer_node_free(root);
     return status;
+}
+
+/* The options of the conversions from this kind that raise a limit of their own. */
+static const char *limit_hint(char out[204], coffer_source *src)
+{
+    size_t len = 0;
+    const char *kind;
+    out[0] = '\0';
+    if (coffer_convert_kind(&kind, src, NULL) != COFFER_OK)
+        return NULL;
+    for (size_t i = 0; i < coffer_conversion_count(); i++) {
+        const coffer_conversion *conversion = coffer_conversion_at(i);
+        if (strcmp(coffer_conversion_from(conversion), kind) != 0)
+            continue;
+        for (size_t j = 0; j < coffer_conversion_option_count(conversion); j++) {
+            const coffer_convert_option *option = coffer_conversion_option_at(conversion, j);
+            char name[40];
+            snprintf(name, sizeof name, "--%s %s, ", option->name, option->argument ? option->argument : "");
+            if (strncmp(option->name, "max-", 4) == 0 && !strstr(out, name) && len + strlen(name) < 120)
+                len += (size_t)snprintf(out + len, 120 - len, "%s", name);
+        }
+    }
+    if (len == 0)
+        return NULL;
+    snprintf(out + len - 2, 84,
+             " and --limit (such as memory=4G) raise limits that protect against malicious files");
+    return out;
+}
+
+/* NULL : chosen by status. */
+static const char *choose_hint(char limits[204], const cli_args *args, coffer_source *src, const char *out,
+                               const coffer_error *err)
+{
+    const coffer_format *format;
+    bool about_arguments = err->status == COFFER_E_INVALID_ARGUMENT;
+    bool about_key = err->status == COFFER_E_KEY_NEEDED || err->status == COFFER_E_AUTHENTICATION_FAILED;
+    if (err->status == COFFER_E_LIMIT)
+        return limit_hint(limits, src);
+    if (err->system_error || about_key || (err->status == COFFER_E_BAD_CHECKSUM && cli_offers_damaged()) ||
+        (err->subject == COFFER_SUBJECT_OUTPUT && !about_arguments))
+        return NULL;
+    if (about_arguments && (err->subject == COFFER_SUBJECT_OTHER || names_input(args, out)))
+        return "name another output file";
+    if (about_arguments)
+        return "'coffer convert --list KIND' shows the conversions of a kind and their options";
+    if (err->status == COFFER_E_NOT_RECOGNISED)
+        return "--from says what it is; 'coffer convert --list' shows what can be converted";
+    /* Check and repair know the library's own formats, and nothing of those of others. */
+    return coffer_identify(&format, src, NULL) == COFFER_OK ? NULL : "";
 }
 
 static int convert(const cli_args *args, coffer_source *src, const char *in, const char *out)
@@ -92,28 +143,15 @@ static int convert(const cli_args *args, coffer_source *src, const char *in, con
     term_progress_start(&bar, "converting", NULL);
     bar.amount = coffer_source_size(src);
     opts.progress = &bar.progress;
+    char limits[204];
     coffer_status status = coffer_convert(src, out, &opts, &err);
     term_progress_end(&bar);
     cli_key_wipe(&key);
     if (status == COFFER_OK) {
-        result = report(args, in, out, opts.notes);
+        result = cli_worse(report(args, in, out, opts.notes), cli_report_damage(out));
         goto out;
     }
-    /* Check and repair know the library's own formats, and nothing of those of others. */
-    const coffer_format *format;
-    const char *hint = coffer_identify(&format, src, NULL) == COFFER_OK ? NULL : "";
-    bool about_arguments = status == COFFER_E_INVALID_ARGUMENT;
-    bool about_key = status == COFFER_E_KEY_NEEDED || status == COFFER_E_AUTHENTICATION_FAILED;
-    if (err.system_error || about_key || status == COFFER_E_LIMIT ||
-        (err.subject == COFFER_SUBJECT_OUTPUT && !about_arguments))
-        hint = NULL;
-    else if (about_arguments && (err.subject == COFFER_SUBJECT_OTHER || names_input(args, out)))
-        hint = "name another output file";
-    else if (status == COFFER_E_INVALID_ARGUMENT)
-        hint = "'coffer convert --list KIND' shows the conversions of a kind and their options";
-    else if (status == COFFER_E_NOT_RECOGNISED)
-        hint = "--from says what it is; 'coffer convert --list' shows what can be converted";
-    result = cli_fail_between(in, out, &err, hint);
+    result = cli_fail_between(in, out, &err, choose_hint(limits, args, src, out, &err));
 out:
     free(settings);
     coffer_report_free(opts.notes);

@@ -111,6 +111,8 @@ static int run_generic(const cli_args *args, const two_files *pair, coffer_diff_
     if (!status)
         status = compare(root, pair, opts);
     if (!status)
+        cli_add_damaged(root);
+    if (!status)
         status = print(root, pair, args);
     cli_key_wipe(&key);
     coffer_node_free(root);
@@ -177,6 +179,7 @@ static const cli_option options[] = {
     { "max", 'n', "N", NULL, "number of single differences to list", "20" },
     { "align", 0, "FIELD", NULL, "training sets: the field that names a sample", "path, id …, or content" },
     { "header", 0, NULL, NULL, "also compare the header: layout, offsets, checksums" },
+    CLI_DAMAGED_OPTION,
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "csv", 0, NULL, NULL, "print the differences as comma-separated values with a header line" },
     { "json", 0, NULL, NULL, "one JSON object" },

@@ -103,6 +103,8 @@ static void add_entries(coffer_node *all, const char *path, const coffer_node *e
 
 /* ---- Files and the pattern ---- */
 
+enum { MOST_CONDITIONS = 64 };
+
 typedef struct ls_run {
     const cli_args *args;
     const char *pattern; /* NULL = every entry */
@@ -110,6 +112,8 @@ typedef struct ls_run {
     uint64_t found;   /* entries */
     coffer_node *all; /* of several files, for programs; NULL = print each file's own */
     coffer_node *all_entries;
+    const char *const *conditions; /* of --where */
+    size_t condition_count;
 } ls_run;
 
 static bool is_file(const char *operand)
@@ -156,6 +160,8 @@ static int list(ls_run *run, const char *path, const coffer_file *file)
     opts.glob = run->pattern;
     opts.what = cli_value(run->args, "what");
     opts.natural = !cli_has(run->args, "json");
+    opts.where = run->conditions;
+    opts.where_count = run->condition_count;
     if (coffer_node_new(&root, &err) != COFFER_OK || coffer_file_list(root, file, &opts, &err) != COFFER_OK ||
         coffer_node_status(root, &err) != COFFER_OK) {
         status = cli_fail(path, &err, NULL);
@@ -192,8 +198,12 @@ static int list_files(ls_run *run)
 /* A script that looks for entries learns from the exit status whether there are any. */
 static int finish(const ls_run *run, int status)
 {
-    if (status || !run->pattern || run->found > 0)
+    if (status || (!run->pattern && !run->condition_count) || run->found > 0)
         return status;
+    if (!run->pattern) {
+        cli_warn(run->files == 1 ? cli_operand(run->args, 0) : NULL, "no sample meets the conditions");
+        return CLI_FINDINGS;
+    }
     cli_warn(run->files == 1 ? cli_operand(run->args, 0) : NULL, "nothing matches '%s'%s", run->pattern,
              strpbrk(run->pattern, "*?[") ? "" : ", and no file has this name");
     return CLI_FINDINGS;
@@ -205,6 +215,16 @@ static int run(const cli_args *args)
     coffer_error err = COFFER_ERROR_INIT;
     if (cli_check_output(args) || find_pattern(&job))
         return CLI_USAGE;
+    const char *conditions[MOST_CONDITIONS];
+    job.conditions = conditions;
+    cli_word word;
+    for (cli_place place = { 0 }; cli_next_word(&word, &place, args);) {
+        if (!word.option || strcmp(word.option, "where") != 0)
+            continue;
+        if (job.condition_count == MOST_CONDITIONS)
+            return cli_usage(args, "more than %d conditions", MOST_CONDITIONS);
+        conditions[job.condition_count++] = word.value;
+    }
     bool for_programs = cli_has(args, "json") || cli_has(args, "csv");
     if (job.files > 1 && for_programs) {
         if (coffer_node_new(&job.all, &err) != COFFER_OK)
@@ -234,6 +254,8 @@ static const char *describe_lists(void)
 
 static cli_option options[] = {
     { "what", 0, "LIST", NULL, NULL },
+    { "where", 0, "CONDITION", NULL,
+      "mldf: samples that meet it, such as label=3, score>=0.5, 'path~cat/*', image.width<64; repeatable" },
     { "sort", 0, "COLUMN", NULL, "sort by a column, sizes with the largest first", "the order of the file" },
     { "reverse", 'r', NULL, NULL, "with --sort: reverse the order" },
     CLI_CSV_OPTION,
@@ -263,6 +285,7 @@ const cli_verb cli_verb_ls = {
         "  coffer ls scan.mscan\n"
         "  coffer ls scan.mscan '*.mlp.*' --what params   # parameters by name\n"
         "  coffer ls model.mcf '*.q_proj.*' --sort size   # tensors: name, dtype, shape, offset, size\n"
+        "  coffer ls train.mldf --where 'label=3'         # samples: number, name, values, size\n"
         "  coffer ls folder/                              # those of a Hugging Face folder\n",
     .make_options = make_options,
     .min_operands = 1,

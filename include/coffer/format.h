@@ -126,11 +126,15 @@ typedef struct coffer_list_opts {
     const char *glob; /* only entries whose name matches; NULL = all */
     const coffer_limits *limits;
     bool natural; /* tensors by name, layer 2 before layer 10, instead of in the order of the file */
+    /* Only samples that meet all of these (coffer_mldf_select); for the list "samples", which is then the
+     * default. */
+    const char *const *where;
+    size_t where_count;
 } coffer_list_opts;
 
-#define COFFER_LIST_OPTS_INIT                             \
-    {                                                     \
-        sizeof(coffer_list_opts), NULL, NULL, NULL, false \
+#define COFFER_LIST_OPTS_INIT                                      \
+    {                                                              \
+        sizeof(coffer_list_opts), NULL, NULL, NULL, false, NULL, 0 \
     }
 
 COFFER_API void coffer_list_opts_init(coffer_list_opts *opts, uint32_t struct_size);

@@ -2,6 +2,7 @@
 #define COFFER_SOURCE_H
 
 #include "coffer/error.h"
+#include "coffer/report.h"
 
 COFFER_BEGIN_DECLS
 
@@ -105,6 +106,18 @@ COFFER_API void coffer_source_prefetch(coffer_source *src, const coffer_range *r
 
 /* COFFER_E_CHANGED when the file was truncated while it was mapped: views may have shown zeros. */
 COFFER_API_STATUS coffer_source_intact(coffer_source *src, coffer_error *err);
+
+/* Continues at damage: from now on, payload whose checksum is wrong is returned as it is stored instead of
+ * COFFER_E_BAD_CHECKSUM, and `out` gets an error for each damaged range that is read. What the structure of
+ * the file depends on (headers, indexes) still has to be right. Calls that write a file record the damage in
+ * it where its format can, so that a check keeps reporting it. Set it before the first handle is opened.
+ * out : borrowed, must outlive the source; additions are serialized. NULL = fail again. */
+COFFER_API void coffer_source_keep_damaged(coffer_source *src, coffer_report *out);
+/* The same for every source that this process opens from now on; the findings name the file. For programs
+ * that do one thing and end, such as a command. NULL = fail again. */
+COFFER_API void coffer_keep_damaged(coffer_report *out);
+/* True when a call of this process has failed at damage that it could have accepted. */
+COFFER_API bool coffer_stopped_at_damage(void);
 
 /* How remote files are read. Each member left at 0 keeps its present value. */
 typedef struct coffer_remote_opts {

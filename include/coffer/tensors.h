@@ -223,7 +223,8 @@ typedef struct coffer_mcf_pack_opts {
      * files: the folder cannot be restored then. */
     bool no_files;
     uint64_t max_file_bytes; /* larger files of a folder are left out; 0 = 64 MiB */
-    /* NULL, or a map that gets "files": found, packed, and left_out, a list of name, size and reason. */
+    /* NULL, or a map that gets "files": found, packed, left_out, a list of name, size and reason, and
+     * complete, which is false when some of them could not be read. */
     coffer_node *report;
     coffer_report *notes; /* gets what was decoded or converted; NULL = not wanted */
 } coffer_mcf_pack_opts;

@@ -274,6 +274,8 @@ coffer_status coffer_file_list(coffer_node *out, const coffer_file *file, const 
         return fail_unknown(file, err);
     if (file->format)
         return coffer_format_list(out, file->format, file->src, &options, err);
+    if (options.where_count)
+        return fail_unsupported(file, "samples to choose from", err);
     if (file->set)
         return coffer_tensors_list(out, file->set, &options, err);
     if (options.what)

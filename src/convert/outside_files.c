@@ -2,6 +2,7 @@
 #include "convert/outside_files.h"
 
 #include "base/buffer.h"
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -11,6 +12,7 @@
 #include "outside/arrays/mtx.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static coffer_status step(const coffer_progress *progress, uint64_t done, uint64_t total, coffer_error *err)
@@ -211,41 +213,84 @@ typedef struct hdf5_check {
     uint64_t done, total; /* datasets */
 } hdf5_check;
 
-/* Reads a matrix in pieces of whole rows. */
-static coffer_status read_dataset(void *context, hdf5_file *file, const char *name,
-                                  const coffer__hdf5_dataset *dataset, coffer_error *err)
+/* Why the values of a dataset cannot be read; NULL when they can. */
+static const char *unread_reason(char out[96], const coffer__hdf5_dataset *dataset)
+{
+    if (dataset->is_elsewhere)
+        return "they are in another file";
+    if (dataset->dtype == COFFER_DTYPE_NONE && !dataset->is_wide)
+        return "its elements are not numbers";
+    if (!dataset->filter[0])
+        return NULL;
+    snprintf(out, 96, "libhdf5 cannot decompress %s", dataset->filter);
+    return out;
+}
+
+/* Reads everything along the first dimension, in pieces. */
+static coffer_status read_values(hdf5_file *file, const coffer__hdf5_dataset *dataset,
+                                 const coffer_limits *limits, coffer_error *err)
 {
     enum { PIECE_BYTES = 1 << 22 };
+    coffer_dtype dtype = dataset->is_wide ? COFFER_DTYPE_F64 : dataset->dtype;
+    uint64_t start[COFFER__HDF5_MAX_DIMENSIONS] = { 0 }, count[COFFER__HDF5_MAX_DIMENSIONS] = { 1 };
+    uint64_t rows = dataset->dimensions > 0 ? dataset->extent[0] : 1, row_bytes = coffer_dtype_size(dtype);
+    bool fits = dataset->dimensions <= COFFER__HDF5_MAX_DIMENSIONS;
+    for (int i = 1; fits && i < dataset->dimensions; i++) {
+        count[i] = dataset->extent[i];
+        fits = coffer__mul_u64(&row_bytes, row_bytes, dataset->extent[i]);
+    }
+    if (!fits || row_bytes > limits->memory_bytes)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "values not read: a row exceeds the limit of %" PRIu64
+                            " bytes; --limit memory=SIZE raises it",
+                            limits->memory_bytes);
+    if (row_bytes == 0 || rows == 0)
+        return COFFER_OK;
+    /* A few stored bytes can describe any number of equal values. */
+    uint64_t all = 0;
+    if (!coffer__mul_u64(&all, rows, row_bytes) ||
+        (all > limits->memory_bytes && all / limits->unpack_ratio > dataset->stored_bytes))
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "values not read: %" PRIu64 " rows of %" PRIu64 " bytes, of which %" PRIu64
+                            " bytes are stored; --limit memory=SIZE reads them",
+                            rows, row_bytes, dataset->stored_bytes);
+    uint64_t piece = PIECE_BYTES / row_bytes + 1;
+    piece = piece > rows ? rows : piece;
+    void *values = coffer__alloc_array((size_t)piece, (size_t)row_bytes);
+    coffer_status status = values ? COFFER_OK : coffer__fail_no_memory(err, piece * row_bytes);
+    for (uint64_t row = 0; !status && row < rows; row += piece) {
+        start[0] = row;
+        count[0] = piece < rows - row ? piece : rows - row;
+        status = file->module->read_block(values, file->handle, dtype, start, count, err);
+    }
+    coffer__free(values);
+    return status;
+}
+
+/* A dataset that is not read is a finding: nothing is known about its values. */
+static coffer_status check_dataset(void *context, hdf5_file *file, const char *name,
+                                   const coffer__hdf5_dataset *dataset, coffer_error *err)
+{
     hdf5_check *check = context;
+    coffer_error found = COFFER_ERROR_INIT;
+    char text[96];
     coffer_status status = step(check->opts->progress, check->done++, check->total, err);
     if (status || !check->opts->full || !dataset->has_values)
         return status;
-    if (dataset->is_elsewhere || dataset->dimensions < 1 || dataset->dimensions > 2) {
-        coffer__report_add(check->report, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "%s: values not read: %s", name,
-                           dataset->is_elsewhere ? "they are in another file"
-                                                 : "only one and two dimensions are supported");
+    const char *reason = unread_reason(text, dataset);
+    if (reason) {
+        coffer__report_add(check->report, COFFER_E_UNSUPPORTED, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "%s: values not read: %s", name, reason);
         return COFFER_OK;
     }
-    coffer_dtype dtype = dataset->is_wide ? COFFER_DTYPE_F64 : dataset->dtype;
-    uint64_t rows = dataset->size[0], cols = dataset->size[1], size = coffer_dtype_size(dtype);
-    if (dtype == COFFER_DTYPE_NONE || size == 0 || rows == 0 || cols == 0)
+    status = read_values(file, dataset, &check->limits, &found);
+    if (!status)
         return COFFER_OK;
-    if (cols > check->limits.memory_bytes / size)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "%s: a row of %" PRIu64 " elements exceeds the limit of %" PRIu64 " bytes", name,
-                            cols, check->limits.memory_bytes);
-    uint64_t piece = PIECE_BYTES / (cols * size) + 1;
-    if (piece > rows)
-        piece = rows;
-    void *values = coffer__alloc_array((size_t)piece, (size_t)(cols * size));
-    if (!values)
-        return coffer__fail_no_memory(err, piece * cols * size);
-    for (uint64_t row = 0; !status && row < rows; row += piece)
-        status = file->module->read_rows(values, file->handle, dtype, row,
-                                         piece < rows - row ? piece : rows - row, err);
-    coffer__free(values);
-    return status;
+    if (status != COFFER_E_LIMIT && !coffer__is_about_file(status))
+        return coffer__fail_copy(err, &found);
+    coffer__report_add(check->report, status, status == COFFER_E_LIMIT ? COFFER_WARNING : COFFER_ERROR,
+                       found.offset, "%s: %s", name, found.text);
+    return COFFER_OK;
 }
 
 static coffer_status check_hdf5(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
@@ -257,7 +302,7 @@ static coffer_status check_hdf5(coffer_report *out, coffer_source *src, const co
     if (status)
         return status;
     check.total = file.datasets;
-    status = each_dataset(&file, read_dataset, &check, err);
+    status = each_dataset(&file, check_dataset, &check, err);
     close_hdf5(&file);
     return status;
 }

@@ -200,6 +200,14 @@ coffer_status coffer_format_check(coffer_report *out, const coffer_format *forma
     return status;
 }
 
+static bool has_list(const coffer_format *format, const char *name)
+{
+    for (size_t i = 0; format->lists && format->lists[i]; i++)
+        if (strcmp(format->lists[i], name) == 0)
+            return true;
+    return false;
+}
+
 coffer_status coffer_format_list(coffer_node *out, const coffer_format *format, coffer_source *src,
                                  const coffer_list_opts *opts, coffer_error *err)
 {
@@ -209,6 +217,9 @@ coffer_status coffer_format_list(coffer_node *out, const coffer_format *format, 
         return status;
     if (!format->list)
         return fail_unsupported(format, "list", err);
+    if (options.where_count && !has_list(format, "samples"))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "conditions choose samples of training sets; this is a %s file", format->name);
     return format->list(out, src, &options, err);
 }
 

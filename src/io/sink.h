@@ -15,6 +15,7 @@ typedef struct coffer__sink_opts {
     bool no_sync;   /* scratch files: skip the syncs, keep the atomic rename */
     bool partial;   /* the file grows, locked, as PATH.partial, which stays when it is not committed; writing
                      * resumes after the existing bytes (coffer__sink_cut) */
+    bool no_follow; /* a symbolic link at the path is replaced, not followed; with `exclusive` it exists */
     bool rewrites;  /* the file is a cache, or is rewritten in place: it may be one that is read (inputs.h) */
 } coffer__sink_opts;
 
@@ -24,6 +25,12 @@ typedef struct coffer__sink_opts {
  * being read is COFFER_E_INVALID_ARGUMENT (inputs.h). opts may be NULL. */
 coffer_status coffer__sink_create(coffer__sink **out, const char *path, const coffer__sink_opts *opts,
                                   coffer_error *err);
+/* A sink for a file whose name comes from a file that is not trusted: a relative path of plain names under a
+ * folder, which exists; missing folders on the way are created. No symbolic link below the folder is
+ * followed: one on the way is COFFER_E_UNSAFE_PATH, one at the end is replaced or exists, as with a file.
+ * Errors name the path. */
+coffer_status coffer__sink_create_in(coffer__sink **out, const char *folder, const char *name,
+                                     const coffer__sink_opts *opts, coffer_error *err);
 coffer_status coffer__sink_to_buffer(coffer__sink **out, coffer__buffer *buffer, coffer_error *err);
 
 coffer_status coffer__sink_write(coffer__sink *sink, const void *bytes, size_t len, coffer_error *err);

@@ -21,6 +21,7 @@ static coffer_status new_sink(coffer__sink **out, enum coffer__sink_kind kind, c
         return coffer__fail_no_memory(err, sizeof *sink);
     sink->kind = kind;
     sink->fd = -1;
+    sink->folder = -1;
     sink->buffer = coffer__malloc(SINK_BUFFER_SIZE);
     if (!sink->buffer) {
         coffer__sink_discard(sink);
@@ -65,6 +66,28 @@ static coffer_status open_partial(coffer__sink *sink, coffer_error *err)
     return coffer__file_size(&sink->written, sink->fd, NULL, err);
 }
 
+/* Facts about what has the name; with no_follow about a symbolic link itself. */
+static bool examine(struct stat *out, const coffer__sink *sink, const char *path)
+{
+    if (!sink->opts.no_follow)
+        return coffer__os_stat(path, out) == 0;
+    /* Not through coffer__file_try_open: a file that is only looked at is not an input. */
+    int fd = coffer__os_open(path, O_PATH | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return false;
+    bool known = coffer__os_fstat(fd, out) == 0;
+    coffer__file_close(fd);
+    return known;
+}
+
+static coffer_status choose_path(coffer__sink *sink, const char *path, coffer_error *err)
+{
+    if (!sink->opts.no_follow)
+        return coffer__file_resolve(&sink->path, path, err);
+    sink->path = coffer__strdup(path);
+    return sink->path ? COFFER_OK : coffer__fail_no_memory(err, strlen(path) + 1);
+}
+
 /* Examines the path and opens the file that will be written. */
 static coffer_status open_target(coffer__sink *sink, const char *path, coffer_error *err)
 {
@@ -75,9 +98,16 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
         return COFFER_OK;
     }
     struct stat replaced;
-    bool exists = coffer__os_stat(path, &replaced) == 0;
+    bool exists = examine(&replaced, sink, path);
     if (!exists && errno != ENOENT)
         return coffer__fail_errno(err, "cannot create", errno);
+    if (exists && sink->opts.no_follow && S_ISLNK(replaced.st_mode)) {
+        if (sink->opts.exclusive)
+            return fail_exists(err);
+        exists = false; /* the new file takes the place of the link */
+    }
+    if (exists && sink->opts.no_follow && !S_ISREG(replaced.st_mode) && !S_ISDIR(replaced.st_mode))
+        return coffer__fail(err, COFFER_E_UNSAFE_PATH, COFFER_OFFSET_NONE, "not a regular file");
     if (exists && S_ISDIR(replaced.st_mode))
         return coffer__fail_errno(err, "cannot write", EISDIR);
     if (exists && !S_ISREG(replaced.st_mode)) {
@@ -92,7 +122,7 @@ static coffer_status open_target(coffer__sink *sink, const char *path, coffer_er
     if (!status && exists && sink->opts.exclusive)
         status = fail_exists(err);
     if (!status)
-        status = coffer__file_resolve(&sink->path, path, err);
+        status = choose_path(sink, path, err);
     if (status)
         return status;
     sink->owns_fd = true;
@@ -256,6 +286,7 @@ void coffer__sink_discard(coffer__sink *sink)
         coffer__os_unlink(sink->temporary);
         coffer__temporary_forget(sink->temporary);
     }
+    coffer__file_close(sink->folder);
     if (sink->owns_fd)
         coffer__file_close(sink->fd);
     coffer__free(sink->temporary);

@@ -13,6 +13,7 @@ struct coffer__sink {
     coffer_error failure; /* the first one; sticks */
     int fd;
     bool owns_fd;
+    int folder; /* that the path leads through (coffer__sink_create_in), or −1 */
     char *path; /* with symbolic links resolved */
     char *temporary;
     bool keeps_temporary;

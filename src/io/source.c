@@ -35,6 +35,7 @@ coffer_status coffer_source_new(coffer_source **out, const coffer_source_ops *op
     src->context = context;
     src->size = size;
     src->fd = -1;
+    src->damage = coffer__source_default_damage_report();
     *out = src;
     return COFFER_OK;
 }

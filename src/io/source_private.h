@@ -48,6 +48,18 @@ bool coffer__source_surely_intact(const coffer_source *src, uint64_t end);
  * files. */
 bool coffer__source_settled(const coffer_source *src);
 
+/* ---- Damage that the caller accepts (coffer_source_keep_damaged) ---- */
+
+/* The report of a source that continues at damage, else NULL. */
+coffer_report *coffer__source_damage_report(const coffer_source *src);
+/* A reader returns this for a wrong checksum: COFFER_OK after adding `found` to the report of the source, or
+ * without a report `found` itself, copied to err. A finding that the report already has is not repeated. */
+coffer_status coffer__source_accept_damage(const coffer_source *src, const coffer_error *found,
+                                           coffer_error *err);
+/* Adds the list "damaged" to a map: code, offset and text of each finding; nothing for an empty report. */
+coffer_status coffer__source_describe_damage(coffer_node *out, const coffer_report *damage,
+                                             coffer_error *err);
+
 /* Bytes of a source: a view where the source has one, a copy otherwise. */
 
 /* *out : a view, or `scratch` filled with the len bytes. Ask coffer_source_intact before trusting what was

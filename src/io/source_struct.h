@@ -25,7 +25,11 @@ struct coffer_source {
     bool watches_journal;
     bool other; /* not the file that the caller named: errors name it */
     coffer__file_facts facts;
+    coffer_report *damage; /* damage is accepted and goes here; NULL = damage is an error */
 };
+
+/* A new source starts with this report. */
+coffer_report *coffer__source_default_damage_report(void);
 
 /* The SIGBUS handler of mapped sources. A page that a mapped file no longer has (it was truncated, or the
  * disk failed) becomes zeros, and the mapping is marked: its reader asks before it trusts what it computed.

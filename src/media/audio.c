@@ -219,7 +219,7 @@ static bool audio_probe_packed(coffer_status *status, coffer_audio_info *out, co
 
 /* The headers of WAV and FLAC files; audio_packed.c has the others. */
 
-enum { WAV_PCM = 1, WAV_FLOAT = 3, WAV_EXTENSIBLE = 0xfffe };
+enum { WAV_PCM = 1, WAV_FLOAT = 3, WAV_A_LAW = 6, WAV_MU_LAW = 7, WAV_EXTENSIBLE = 0xfffe };
 
 #define WAV_STREAMED UINT32_MAX /* written by programs that cannot seek back to the header */
 #define CHANNELS_MAX 1024       /* as libsndfile has it */
@@ -287,6 +287,13 @@ static coffer_status probe_wav(coffer_audio_info *out, bool *known, const uint8_
                             "WAV: %" PRIu32 " channels, %" PRIu32 " samples a second", out->channels,
                             out->sample_rate);
     *known = tag == WAV_PCM || tag == WAV_FLOAT;
+    /* The block decoders of libsndfile (ADPCM, GSM, G.72x) have a record of memory errors: see design.md. */
+    if (!*known && tag != WAV_A_LAW && tag != WAV_MU_LAW)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, (uint64_t)(parts.format - bytes),
+                            "WAV: encoding 0x%04" PRIx32
+                            " is not decoded, only PCM, floats, A-law and µ-law; "
+                            "convert it first, such as with ffmpeg -i IN.wav OUT.wav",
+                            tag);
     if (!*known)
         return COFFER_OK;
     if (bits == 0 || bits > 64 || block != out->channels * ((bits + 7) / 8))

@@ -92,4 +92,68 @@ report = json.loads(done.stdout.decode())
 assert report["unit"] == "members" and report["found"] == 4, report
 assert report["packed"] + report["skipped"] == 4 and report["left_out"][0]["sample"].endswith("plain"), report
 print("members of shards too")
+
+# Model folders, and files that really cannot be read: root reads everything, so the command runs as another user.
+def fill_model(folder):
+    shutil.copytree(os.path.join(media, "..", "compat", "mcf", "hf-folder"), folder)
+    os.chmod(folder, 0o755)
+    for kind in kinds:
+        put(os.path.join(folder, "other", "file." + kind), b"content of " + kind.encode())
+    for name in odd:
+        put(os.path.join(folder, name + ".txt"), b"x")
+    put(os.path.join(folder, "empty"), b"")
+    put(os.path.join(folder, ".hidden file"), b"x")
+    os.symlink("config.json", os.path.join(folder, "link.json"))
+    os.mkfifo(os.path.join(folder, "pipe"))
+
+def pack_model(folder, expected, status, *options):
+    run = ["coffer", "pack", folder, "drop/out.mcf", "--force", *options]
+    if os.geteuid() == 0:
+        run = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *run]
+    done = subprocess.run([*run, "--json"], capture_output=True)
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    files = json.loads(done.stdout.decode())["files"]
+    assert files["found"] == expected, (files["found"], expected)
+    assert files["packed"] + len(files["left_out"]) == expected, files
+    assert all(entry["name"] and entry["reason"] for entry in files["left_out"]), files
+    assert files["complete"] == (status == 0), files
+    text = subprocess.run(run, capture_output=True)
+    assert text.returncode == status, text
+    if files["left_out"]:
+        line = "files found: %d, packed: %d, left out: %d" % (expected, files["packed"], len(files["left_out"]))
+        assert line in text.stdout.decode(), text.stdout
+    return {entry["name"] for entry in files["left_out"]}
+
+os.mkdir("drop")
+os.chmod("drop", 0o777)
+top = os.getcwd()
+while top != "/":  # the other user must be able to come here
+    os.chmod(top, os.stat(top).st_mode | 0o011)
+    top = os.path.dirname(top) if top.startswith("/tmp/") and os.path.dirname(top) != "/tmp" else "/"
+fill_model("model")
+names = pack_model("model", count("model"), 0)
+assert "pipe" in names, names
+pack_model("model", count("model"), 0, "--no-files")
+put("model/secret.txt", b"x")
+put("model/locked/inside.txt", b"x")
+total = count("model")
+os.chmod("model/secret.txt", 0)
+os.chmod("model/locked", 0)
+names = pack_model("model", total, 1)  # a closed folder counts as one
+assert "secret.txt" in names and any(name.startswith("locked") for name in names), names
+os.chmod("model/locked", 0o755)
+print("model folders too, with files that cannot be read")
+
+def pack_set(folder, expected):
+    run = ["coffer", "pack", folder, "drop/out.mldf", "--force", "--restart", "--keep-going", "--json"]
+    if os.geteuid() == 0:
+        run = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *run]
+    done = subprocess.run(run, capture_output=True)
+    report = json.loads(done.stdout.decode())
+    assert done.returncode == 1 and not report["complete"], (done.returncode, report)
+    assert report["found"] == expected and report["packed"] + report["skipped"] == expected, report
+    assert any("secret.png" in entry["sample"] for entry in report["left_out"]), report
+
+pack_set("folder0", count("folder0"))
+print("and training sets")
 EOF

@@ -1,4 +1,6 @@
 #include "convert/datasets/mldf_export.h"
+#include "coffer/mldf_analyze.h"
+#include "io/source_private.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -40,10 +42,12 @@ static coffer_status open_set(coffer__mldf_export *export, coffer_error *err)
         status = coffer_mldf_open(&export->set, export->job->in, &opts, err);
     sodium_memzero(room, sizeof room);
     /* Other formats have no place for the marks. */
-    if (!status && coffer_mldf_mark_count(export->set) > 0)
-        status = coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
-                              "a repair could not verify some samples; set their values again or delete them "
-                              "first");
+    if (!status && coffer_mldf_mark_count(export->set) > 0) {
+        coffer_error marked = COFFER_ERROR_INIT;
+        coffer__fail(&marked, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
+                     "a repair could not verify some samples; set their values again or delete them first");
+        status = coffer__source_accept_damage(export->job->in, &marked, err);
+    }
     return status;
 }
 
@@ -140,6 +144,41 @@ static coffer_status choose_samples(coffer__mldf_export *export, coffer_error *e
     return COFFER_OK;
 }
 
+/* The samples of the range that meet all conditions. */
+static coffer_status choose_matching(coffer__mldf_export *export, coffer_error *err)
+{
+    const coffer__convert_job *job = export->job;
+    coffer_mldf_select_opts opts = COFFER_MLDF_SELECT_OPTS_INIT;
+    uint64_t found = 0, kept = 0;
+    size_t count = 0;
+    if (!coffer__job_has(job, "where"))
+        return COFFER_OK;
+    const char **conditions = coffer__alloc_array(job->setting_count, sizeof *conditions);
+    if (!conditions)
+        return coffer__fail_no_memory(err, job->setting_count * sizeof *conditions);
+    for (size_t i = 0; i < job->setting_count; i++) {
+        if (strcmp(job->settings[i].name, "where") == 0)
+            conditions[count++] = job->settings[i].value;
+    }
+    coffer_status status =
+        coffer_mldf_select(&export->chosen, &found, export->set, conditions, count, &opts, err);
+    coffer__free(conditions);
+    if (status)
+        return status;
+    for (uint64_t i = 0; i < found; i++) {
+        if (export->chosen[i] >= export->begin && export->chosen[i] < export->end)
+            export->chosen[kept++] = export->chosen[i];
+    }
+    export->begin = 0;
+    export->end = kept;
+    return COFFER_OK;
+}
+
+uint64_t coffer__mldf_export_sample(const coffer__mldf_export *export, uint64_t position)
+{
+    return export->chosen ? export->chosen[position] : position;
+}
+
 coffer_status coffer__mldf_export_open(coffer__mldf_export *out, const coffer__convert_job *job,
                                        coffer_error *err)
 {
@@ -147,7 +186,9 @@ coffer_status coffer__mldf_export_open(coffer__mldf_export *out, const coffer__c
     coffer_status status = open_set(out, err);
     if (!status)
         status = choose_fields(out, err);
-    return status ? status : choose_samples(out, err);
+    if (!status)
+        status = choose_samples(out, err);
+    return status ? status : choose_matching(out, err);
 }
 
 void coffer__mldf_export_close(coffer__mldf_export *export)
@@ -155,6 +196,7 @@ void coffer__mldf_export_close(coffer__mldf_export *export)
     coffer__sink_discard(export->sink);
     coffer_free(export->bytes.data);
     coffer__free(export->fields);
+    coffer_free(export->chosen);
     coffer_mldf_close(export->set);
 }
 

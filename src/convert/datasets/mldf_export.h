@@ -12,6 +12,9 @@
 /* The options of every conversion from a set. */
 #define COFFER__MLDF_EXPORT_OPTIONS                                                                  \
     { "field", "NAME", "only this field; repeatable" }, { "samples", "A..B", "only these samples" }, \
+        { "where", "CONDITION",                                                                      \
+          "only samples that meet it, such as label=3, score>=0.5, 'path~cat/*', image.width<64; "   \
+          "repeatable" },                                                                            \
     {                                                                                                \
         "key-file", "FILE", "the key of encrypted fields: 32 bytes or 64 hexadecimal digits"         \
     }
@@ -21,7 +24,8 @@ typedef struct coffer__mldf_export {
     coffer_mldf *set;
     size_t *fields; /* those that are asked for, in the order of the set */
     size_t field_count;
-    uint64_t begin, end; /* samples */
+    uint64_t begin, end; /* samples, or positions in `chosen` */
+    uint64_t *chosen;    /* the samples that "where" selects; NULL = all */
     coffer__sink *sink;
     /* The value that was read last. */
     coffer_mldf_entry entry;
@@ -32,7 +36,7 @@ typedef struct coffer__mldf_export {
     uint32_t ndim;
 } coffer__mldf_export;
 
-/* Opens the set and looks at the settings "field", "samples" and "key-file". */
+/* Opens the set and looks at the settings "field", "samples", "where" and "key-file". */
 coffer_status coffer__mldf_export_open(coffer__mldf_export *out, const coffer__convert_job *job,
                                        coffer_error *err);
 void coffer__mldf_export_close(coffer__mldf_export *export);
@@ -40,6 +44,8 @@ coffer_status coffer__mldf_export_create(coffer__mldf_export *export, coffer_err
 /* Checks that the input was not changed meanwhile, and commits the output. */
 coffer_status coffer__mldf_export_commit(coffer__mldf_export *export, coffer_error *err);
 
+/* The sample at a position from begin to end. */
+uint64_t coffer__mldf_export_sample(const coffer__mldf_export *export, uint64_t position);
 const coffer_mldf_field *coffer__mldf_export_field(const coffer__mldf_export *export, size_t index);
 /* Reads value `index` of those chosen. An absent one has entry.present false. */
 coffer_status coffer__mldf_export_read(coffer__mldf_export *export, uint64_t sample, size_t index,

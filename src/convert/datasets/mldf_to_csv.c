@@ -119,7 +119,7 @@ coffer_status coffer__mldf_to_csv(const coffer__convert_job *job, coffer_error *
     if (!status)
         status = put_line(&export, 0, true, err);
     for (uint64_t i = common->begin; !status && i < common->end; i++) {
-        status = put_line(&export, i, false, err);
+        status = put_line(&export, coffer__mldf_export_sample(common, i), false, err);
         if (!status && (i - common->begin) % PROGRESS_STEP == 0)
             status = coffer__job_progress(job, i - common->begin, common->end - common->begin, err);
     }

@@ -138,7 +138,7 @@ coffer_status coffer__mldf_to_jsonl(const coffer__convert_job *job, coffer_error
     if (!status)
         status = coffer__mldf_export_create(common, err);
     for (uint64_t i = common->begin; !status && i < common->end; i++) {
-        status = put_sample(&line, &export, i, err);
+        status = put_sample(&line, &export, coffer__mldf_export_sample(common, i), err);
         if (!status && (i - common->begin) % PROGRESS_STEP == 0)
             status = coffer__job_progress(job, i - common->begin, common->end - common->begin, err);
     }

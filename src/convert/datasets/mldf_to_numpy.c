@@ -55,9 +55,13 @@ static coffer_status put_column(numpy_export *export, size_t index, coffer_error
         return coffer__fail_no_memory(err, COLUMN_PART * sizeof *numbers);
     coffer_status status = put_header(export, real ? COFFER_DTYPE_F64 : COFFER_DTYPE_I64, NULL, 0, err);
     for (uint64_t at = common->begin; !status && at < common->end;) {
-        uint64_t part = common->end - at < COLUMN_PART ? common->end - at : COLUMN_PART;
-        status =
-            coffer_mldf_read_column(numbers, common->set, common->fields[index], at, part, &one_thread, err);
+        uint64_t first = coffer__mldf_export_sample(common, at), part = 1;
+        /* Neighbors are read together. */
+        while (part < COLUMN_PART && at + part < common->end &&
+               coffer__mldf_export_sample(common, at + part) == first + part)
+            part++;
+        status = coffer_mldf_read_column(numbers, common->set, common->fields[index], first, part,
+                                         &one_thread, err);
         if (!status)
             status = put(export, numbers, (size_t)part * sizeof *numbers, err);
         at += part;
@@ -106,16 +110,17 @@ static coffer_status put_arrays(numpy_export *export, size_t index, coffer_error
             return fail_shape(common, index, common->begin, "does not exist", err);
         return put_header(export, field->dtype, field->dims, field->ndim, err);
     }
-    coffer_status status = coffer__mldf_export_read(common, common->begin, index, err);
+    uint64_t first = coffer__mldf_export_sample(common, common->begin);
+    coffer_status status = coffer__mldf_export_read(common, first, index, err);
     if (status)
         return status;
     if (!common->entry.present || !common->has_dims)
-        return fail_shape(common, index, common->begin,
-                          common->entry.present ? "is not an array" : "has no value", err);
+        return fail_shape(common, index, first, common->entry.present ? "is not an array" : "has no value",
+                          err);
     memcpy(dims, common->dims, sizeof dims);
     status = put_header(export, common->dtype, dims, common->ndim, err);
     for (uint64_t i = common->begin; !status && i < common->end; i++)
-        status = put_array_value(export, index, i, dims, err);
+        status = put_array_value(export, index, coffer__mldf_export_sample(common, i), dims, err);
     return status;
 }
 

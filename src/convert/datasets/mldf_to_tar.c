@@ -351,7 +351,7 @@ static coffer_status put_all(tar_export *export, coffer_error *err)
     if (!status)
         status = put_schema(export, err);
     for (uint64_t i = common->begin; !status && i < common->end; i++) {
-        status = put_sample(export, i, err);
+        status = put_sample(export, coffer__mldf_export_sample(common, i), err);
         if (!status && (i - common->begin) % PROGRESS_STEP == 0)
             status = coffer__job_progress(common->job, i - common->begin, common->end - common->begin, err);
     }

@@ -19,6 +19,7 @@
 typedef struct hdf5_state {
     const coffer__hdf5_module *hdf5;
     coffer__hdf5 *file;
+    char *name;    /* of the dataset */
     uint64_t next; /* row */
     /* Where the matrix begins in a dataset of three dimensions and more. */
     int dimensions;
@@ -32,6 +33,7 @@ static void close_state(void *state)
         return;
     if (from->file)
         from->hdf5->close(from->file, NULL);
+    coffer__free(from->name);
     coffer__free(from);
 }
 
@@ -56,6 +58,12 @@ static void add_candidate(void *context, const char *name, bool is_matrix)
     found->count += is_matrix;
 }
 
+static coffer_status choose(hdf5_state *from, const char *name, coffer_error *err)
+{
+    from->name = coffer__strdup(name + (name[0] == '/'));
+    return from->name ? from->hdf5->choose(from->file, name, err) : coffer__fail_no_memory(err, strlen(name));
+}
+
 static coffer_status find_dataset(hdf5_state *from, coffer_error *err)
 {
     candidates found = { 0, 0, COFFER__BUFFER_INIT, COFFER__BUFFER_INIT };
@@ -71,7 +79,7 @@ static coffer_status find_dataset(hdf5_state *from, coffer_error *err)
                               "%zu datasets; choose one with --dataset: %s", found.count,
                               coffer__buffer_text(&found.names));
     if (!status)
-        status = from->hdf5->choose(from->file, (const char *)found.first.data, err);
+        status = choose(from, (const char *)found.first.data, err);
     coffer__buffer_free(&found.names);
     coffer__buffer_free(&found.first);
     return status;
@@ -80,7 +88,7 @@ static coffer_status find_dataset(hdf5_state *from, coffer_error *err)
 static coffer_status choose_dataset(hdf5_state *from, const coffer__convert_job *job, coffer_error *err)
 {
     const char *name = coffer__job_setting(job, "dataset");
-    return name ? from->hdf5->choose(from->file, name, err) : find_dataset(from, err);
+    return name ? choose(from, name, err) : find_dataset(from, err);
 }
 
 /* ---- Shape and type ---- */
@@ -252,14 +260,47 @@ static coffer_status take_attributes(coffer_pycauset_changes **out, const hdf5_s
         status = from->hdf5->attributes(from->file, "/", take_attribute, &into, err);
     if (!status && into.lost_count > 0 && job->notes)
         coffer__report_add(job->notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "attributes that are arrays or of other types are not kept: %s%s",
-                           coffer__buffer_text(&into.lost), into.lost.len < MAX_LISTED ? "" : " …");
+                           "attributes that are arrays or of other types are not kept: %zu (%s%s)",
+                           into.lost_count, coffer__buffer_text(&into.lost),
+                           into.lost.len < MAX_LISTED ? "" : ", …");
     coffer__buffer_free(&into.lost);
     coffer__buffer_free(&into.path);
     if (status)
         coffer_pycauset_changes_free(into.changes);
     else
         *out = into.changes;
+    return status;
+}
+
+/* ---- Other datasets ---- */
+
+typedef struct others {
+    const char *chosen;
+    size_t count;
+    coffer__buffer names;
+} others;
+
+static void add_other(void *context, const char *name, bool is_matrix)
+{
+    others *left = context;
+    (void)is_matrix;
+    if (strcmp(name + (name[0] == '/'), left->chosen) == 0)
+        return;
+    if (left->names.len < MAX_LISTED)
+        coffer__buffer_printf(&left->names, "%s%s", left->count ? ", " : "", name);
+    left->count++;
+}
+
+/* Everything else in the file is counted and named. */
+static coffer_status note_others(const hdf5_state *from, const coffer__convert_job *job, coffer_error *err)
+{
+    others left = { .chosen = from->name, .names = COFFER__BUFFER_INIT };
+    coffer_status status = job->notes ? from->hdf5->list(from->file, add_other, &left, err) : COFFER_OK;
+    if (!status && left.count > 0)
+        coffer__report_add(job->notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "datasets of the file that are left out: %zu (%s%s)", left.count,
+                           coffer__buffer_text(&left.names), left.names.len < MAX_LISTED ? "" : ", …");
+    coffer__buffer_free(&left.names);
     return status;
 }
 
@@ -280,6 +321,8 @@ coffer_status coffer__pycauset_input_hdf5(coffer__pycauset_input *out, const cof
     coffer_status status = hdf5->open(&from->file, &bytes, err);
     if (!status)
         status = choose_dataset(from, job, err);
+    if (!status)
+        status = note_others(from, job, err);
     if (!status)
         status = hdf5->describe(&dataset, from->file, err);
     if (!status)

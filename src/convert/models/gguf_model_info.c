@@ -1,5 +1,6 @@
 /* From GGUF metadata to ModelInfo. */
 #include "convert/models/gguf_model_info.h"
+#include "convert/tensors/tensors.h"
 
 #include "base/buffer.h"
 #include "base/bytes.h"
@@ -369,7 +370,8 @@ static coffer_status take_key(gguf_import *import, const coffer__gguf_key *key, 
     const char *file = file_of(&kind, key);
     coffer_status status = COFFER_OK;
     bool done = false;
-    if (strcmp(key->name, "general.alignment") == 0)
+    /* Damage becomes a section. */
+    if (strcmp(key->name, "general.alignment") == 0 || strcmp(key->name, COFFER__TENSORS_DAMAGED_KEY) == 0)
         return COFFER_OK;
     if (section)
         return add_section(import, key, section, version, err);

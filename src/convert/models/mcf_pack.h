@@ -79,6 +79,7 @@ typedef struct coffer__mcf_pack {
     size_t file_count, file_capacity;
     coffer__mcf_left_out *left_out;
     size_t left_out_count, left_out_capacity;
+    bool incomplete;        /* some of them could not be read */
     uint64_t found, packed; /* files of the inputs */
     char *chat_template;    /* of chat_template.jinja; NULL when the folder has none */
     size_t chat_template_len;

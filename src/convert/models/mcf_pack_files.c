@@ -97,9 +97,13 @@ coffer_status coffer__mcf_pack_heads(coffer__mcf_pack *pack, const coffer_tensor
 
 /* ---- Folders ---- */
 
+static const char unreadable[] = "it cannot be read", unexamined[] = "it cannot be examined",
+                  closed[] = "the folder cannot be read";
+
 static coffer_status leave_out(coffer__mcf_pack *pack, const char *name, uint64_t size, const char *reason,
                                coffer_error *err)
 {
+    pack->incomplete |= reason == unreadable || reason == unexamined || reason == closed;
     coffer_status status = coffer__array_reserve_one(&pack->left_out, &pack->left_out_capacity,
                                                      pack->left_out_count, sizeof *pack->left_out, err);
     char *copy = status ? NULL : coffer__strdup(name);
@@ -166,7 +170,7 @@ static coffer_status take_file(coffer__mcf_pack *pack, const char *path, const c
     if (status == COFFER_E_NO_MEMORY)
         return coffer__fail_copy(err, &cause);
     if (status)
-        return leave_out(pack, name, size, "it cannot be read", err);
+        return leave_out(pack, name, size, unreadable, err);
     pack->packed++;
     return coffer__mcf_pack_add_file(pack, name, COFFER_MCF_FILE_WHOLE, bytes, len, err);
 }
@@ -188,7 +192,7 @@ static coffer_status take_entry(coffer__mcf_pack *pack, const char *folder, cons
     const char *shown = coffer__buffer_text(&name);
     if (coffer__os_stat(coffer__buffer_text(&path), &st) != 0) {
         pack->found++;
-        status = leave_out(pack, shown, 0, "it cannot be examined", err);
+        status = leave_out(pack, shown, 0, unexamined, err);
     } else if (S_ISREG(st.st_mode)) {
         status = take_file(pack, coffer__buffer_text(&path), shown, &st, err);
     } else if (!S_ISDIR(st.st_mode)) {
@@ -253,7 +257,7 @@ static coffer_status walk(coffer__mcf_pack *pack, const char *folder, const char
     void *open = coffer__os_open_folder(folder);
     if (!open) {
         pack->found++;
-        return leave_out(pack, *prefix ? prefix : folder, 0, "the folder cannot be read", err);
+        return leave_out(pack, *prefix ? prefix : folder, 0, closed, err);
     }
     coffer_status status = list_folder(&entries, &count, open, err);
     coffer__os_close_folder(open);
@@ -316,4 +320,5 @@ void coffer__mcf_pack_report(coffer_node *out, const coffer__mcf_pack *pack)
         coffer_node_add_u64(entry, "size", pack->left_out[i].size, COFFER_UNIT_BYTES);
         coffer_node_add_text(entry, "reason", pack->left_out[i].reason);
     }
+    coffer_node_add_bool(files, "complete", !pack->incomplete);
 }

@@ -266,7 +266,17 @@ static coffer_status write_header(const gguf_job *export, coffer_error *err)
     const coffer_mcf *model = coffer__mcf_model_of(export->set);
     coffer__buffer header = COFFER__BUFFER_INIT, keys = COFFER__BUFFER_INIT;
     coffer__gguf_written written = { .quantized = export->quantized, .main_type = main_type(export) };
+    coffer__tensors_names damaged = { 0 };
     coffer_status status = coffer__gguf_put_model(&keys, &written, model, &export->job->limits, err);
+    if (!status)
+        status = coffer__tensors_damaged_names(&damaged, export->set, &export->selection, err);
+    if (damaged.count) {
+        static const char key[] = COFFER__TENSORS_DAMAGED_KEY;
+        coffer__gguf_put_key(&keys, key, sizeof key - 1, COFFER__GGUF_ARRAY);
+        coffer__tensors_names_put_gguf(&keys, &damaged);
+        written.key_count++;
+    }
+    coffer__tensors_names_free(&damaged);
     coffer__gguf_put_header(&header, export->selection.count, written.key_count);
     coffer__buffer_append(&header, keys.data, keys.len);
     for (size_t i = 0; i < export->selection.count; i++) {

@@ -12,6 +12,7 @@
 #include "io/sink.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,32 +76,14 @@ static coffer_status make_folder(const char *path, coffer_error *err)
     return coffer__fail_output(err, coffer__fail_errno(err, "cannot create the folder", errno));
 }
 
-/* The path of a file in the folder (coffer__buffer_free), whose parent folders are made. */
-static coffer_status place_of(coffer__buffer *out, const unpack *job, const char *name, coffer_error *err)
-{
-    coffer_status status = COFFER_OK;
-    for (const char *slash = strchr(name, '/'); !status && slash; slash = strchr(slash + 1, '/')) {
-        out->len = 0;
-        status = coffer__buffer_printf(out, "%s/%.*s", job->folder, (int)(slash - name), name)
-                     ? make_folder(coffer__buffer_text(out), err)
-                     : coffer__fail_no_memory(err, strlen(name));
-    }
-    out->len = 0;
-    if (!status && !coffer__buffer_printf(out, "%s/%s", job->folder, name))
-        status = coffer__fail_no_memory(err, strlen(name));
-    return status;
-}
-
+/* Names come from the file: nothing is written through a symbolic link in the folder. */
 static coffer_status create(coffer__sink **out, const unpack *job, const char *name, coffer_error *err)
 {
     coffer__sink_opts options = { .exclusive = !job->opts.overwrite };
-    coffer__buffer path = COFFER__BUFFER_INIT;
     coffer_error cause = COFFER_ERROR_INIT;
-    coffer_status status = place_of(&path, job, name, &cause);
-    if (!status)
-        status = coffer__sink_create(out, coffer__buffer_text(&path), &options, &cause);
-    coffer__buffer_free(&path);
-    return status ? coffer__fail_other(err, coffer__fail_copy(err, &cause), name) : COFFER_OK;
+    if (coffer__sink_create_in(out, job->folder, name, &options, &cause))
+        return coffer__fail_other(err, coffer__fail_copy(err, &cause), name);
+    return COFFER_OK;
 }
 
 static coffer_status write_file(unpack *job, const char *name, const uint8_t *bytes, size_t len,
@@ -341,12 +324,29 @@ static coffer_status write_exactly(unpack *job, coffer_error *err)
     return status;
 }
 
+static bool is_link(const char *path)
+{
+    struct stat st;
+    int fd = coffer__os_open(path, O_PATH | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return false;
+    bool link = coffer__os_fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
+    coffer__os_close(fd);
+    return link;
+}
+
 static coffer_status write_converted(unpack *job, coffer_error *err)
 {
     coffer_convert_opts options = COFFER_CONVERT_OPTS_INIT;
     coffer__buffer path = COFFER__BUFFER_INIT;
     coffer_source *written = NULL;
-    coffer_status status = place_of(&path, job, weights_name, err);
+    coffer__sink *place = NULL;
+    coffer_status status = create(&place, job, weights_name, err); /* is the name free, or may it be taken? */
+    coffer__sink_discard(place);
+    if (!status && !coffer__buffer_printf(&path, "%s/%s", job->folder, weights_name))
+        status = coffer__fail_no_memory(err, sizeof weights_name);
+    if (!status && is_link(coffer__buffer_text(&path)))
+        coffer__os_unlink(coffer__buffer_text(&path));
     options.overwrite = job->opts.overwrite;
     options.limits = job->opts.limits;
     options.progress = job->opts.progress;

@@ -1,4 +1,5 @@
 #include "convert/scans/mscan_export.h"
+#include "io/source_private.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -177,11 +178,14 @@ coffer_status coffer__mscan_export_open(coffer__mscan_export *out, const coffer_
     coffer_status status = choose_fields(out, err);
     if (!status)
         status = coffer_mscan_open(&out->scan, job->in, &opts, err);
-    if (!status && coffer_mscan_damage_count(out->scan) > 0)
-        status = coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
-                              "a repair could not verify parts of the scan (%zu marks): accept them with "
-                              "'coffer set FILE --delete damage'",
-                              coffer_mscan_damage_count(out->scan));
+    if (!status && coffer_mscan_damage_count(out->scan) > 0) {
+        coffer_error marked = COFFER_ERROR_INIT;
+        coffer__fail(&marked, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
+                     "a repair could not verify parts of the scan (%zu marks): accept them with "
+                     "'coffer set FILE --delete damage'",
+                     coffer_mscan_damage_count(out->scan));
+        status = coffer__source_accept_damage(job->in, &marked, err);
+    }
     if (!status)
         status = choose_units(out, err);
     if (!status)

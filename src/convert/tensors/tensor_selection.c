@@ -94,6 +94,8 @@ coffer_status coffer__tensors_settings_open(coffer_tensors **out, const coffer__
                                         NULL, err);
     if (status)
         return status;
+    if (unmapped)
+        coffer_source_keep_damaged(unmapped, coffer__source_damage_report(in));
     status = coffer__tensors_open_with(out, reader, unmapped ? unmapped : in, unmapped != NULL, &opts, err);
     if (status)
         coffer_source_close(unmapped);

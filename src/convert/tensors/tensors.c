@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/utf8.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static coffer_status check_size(const coffer_tensor *tensor, size_t name_len, co
 coffer_status coffer__tensors_add(coffer_tensors *set, const coffer_tensor *tensor, size_t name_len,
                                   size_t index, coffer_error *err)
 {
-    coffer__tensors_entry entry = { *tensor, index, set->part_count - 1, NULL };
+    coffer__tensors_entry entry = { *tensor, index, set->part_count - 1, NULL, false };
     size_t dims_size = (size_t)tensor->rank * sizeof *tensor->dims, size;
     coffer_status status = check_name(tensor->name, name_len, err);
     if (!status)
@@ -121,6 +122,19 @@ static coffer_status sort(coffer_tensors *set, coffer_error *err)
     return COFFER_OK;
 }
 
+static coffer_status mark_damaged(coffer_tensors *set, coffer_error *err)
+{
+    coffer__tensors_names names = { 0 };
+    coffer_status status = coffer__tensors_recorded_names(&names, set, COFFER__TENSORS_DAMAGED_KEY, err);
+    for (size_t i = 0; !status && i < names.count; i++) {
+        size_t found = coffer_tensors_find(set, names.items[i]);
+        if (found != COFFER_INDEX_NONE)
+            set->entries[found].damaged = true;
+    }
+    coffer__tensors_names_free(&names);
+    return status;
+}
+
 static coffer_status open_set(coffer_tensors **out, const coffer__tensors_reader *reader, coffer_source *src,
                               bool owned, coffer__tensors_salvage *salvage,
                               const coffer_tensors_open_opts *opts, coffer_error *err)
@@ -136,6 +150,8 @@ static coffer_status open_set(coffer_tensors **out, const coffer__tensors_reader
     coffer_status status = reader->open(set, src, err);
     if (!status)
         status = sort(set, err);
+    if (!status)
+        status = mark_damaged(set, err);
     if (status) {
         coffer_tensors_close(set);
         return status;
@@ -227,9 +243,24 @@ coffer_source *coffer__tensors_source_at(const coffer_tensors *set, size_t tenso
                                                                            : set->parts[entry->part].src;
 }
 
+/* Damage that the file records stops a reader, unless the caller accepts it. */
+static coffer_status check_recorded(const coffer_tensors *set, const coffer__tensors_entry *entry,
+                                    coffer_error *err)
+{
+    coffer_error damage = COFFER_ERROR_INIT;
+    if (!entry->damaged || set->allow_damaged)
+        return COFFER_OK;
+    coffer__fail(&damage, COFFER_E_BAD_CHECKSUM, entry->tensor.offset,
+                 "tensor \"%s\" was damaged when the file was written", entry->tensor.name);
+    return coffer__source_accept_damage(set->parts[entry->part].src, &damage, err);
+}
+
 coffer_status coffer__tensors_verify(const coffer_tensors *set, size_t tensor, uint64_t begin, uint64_t len,
                                      coffer_error *err)
 {
+    coffer_status status = check_recorded(set, &set->entries[tensor], err);
+    if (status)
+        return status;
     return set->reader->verify ? set->reader->verify(set, &set->entries[tensor], begin, len, err) : COFFER_OK;
 }
 
@@ -267,6 +298,8 @@ coffer_status coffer_tensors_read(void *out, const coffer_tensors *set, size_t t
                                   size_t len, coffer_error *err)
 {
     coffer_status status = check_range(set, tensor, begin, len, false, err);
+    if (!status)
+        status = check_recorded(set, &set->entries[tensor], err);
     return status ? status : read_bytes(out, set, &set->entries[tensor], begin, len, err);
 }
 
@@ -274,6 +307,8 @@ const uint8_t *coffer_tensors_view(const coffer_tensors *set, size_t tensor)
 {
     coffer_source *src = tensor < set->count ? coffer__tensors_source_at(set, tensor) : NULL;
     const coffer_tensor *found = src ? &set->entries[tensor].tensor : NULL;
+    if (found && check_recorded(set, &set->entries[tensor], NULL))
+        return NULL;
     return found && found->size <= SIZE_MAX ? coffer_source_view(src, found->offset, (size_t)found->size)
                                             : NULL;
 }
@@ -351,6 +386,8 @@ coffer_status coffer_tensors_read_as(void *out, coffer_dtype dtype, const coffer
                                      uint64_t first, uint64_t count, coffer_error *err)
 {
     coffer_status status = check_range(set, tensor, first, count, true, err);
+    if (!status)
+        status = check_recorded(set, &set->entries[tensor], err);
     if (status)
         return status;
     const coffer__tensors_entry *entry = &set->entries[tensor];

@@ -20,6 +20,7 @@ typedef struct coffer__tensors_entry {
     size_t index;         /* the reader's own number of it */
     size_t part;          /* which of the set's files */
     void *memory;
+    bool damaged; /* the file records it under COFFER__TENSORS_DAMAGED_KEY */
 } coffer__tensors_entry;
 
 typedef struct coffer__tensors_reader {
@@ -134,9 +135,35 @@ bool coffer__tensors_is_shard(const char *name, size_t *stem_len, unsigned *numb
 /* The key that lists the tensors which a repair lost: a JSON list in the metadata of safetensors, an array of
  * strings in GGUF. */
 #define COFFER__TENSORS_LOST_KEY "coffer.lost"
-/* The names under that key (coffer__free each and the array). None when the file was never repaired. */
-coffer_status coffer__tensors_recorded_losses(char ***out, size_t *count, const coffer_tensors *set,
-                                              coffer_error *err);
+struct coffer__buffer;
+struct coffer__selection;
+
+/* The same for tensors that were damaged when the file was written: their bytes are those of the damage. */
+#define COFFER__TENSORS_DAMAGED_KEY "coffer.damaged"
+
+/* Names under one of these keys, or to be written there. */
+typedef struct coffer__tensors_names {
+    char **items;
+    size_t count, capacity;
+} coffer__tensors_names;
+
+void coffer__tensors_names_free(coffer__tensors_names *names);
+coffer_status coffer__tensors_names_add(coffer__tensors_names *names, const char *text, size_t len,
+                                        coffer_error *err);
+/* Sorts, so that `have` can search. */
+void coffer__tensors_names_sort(coffer__tensors_names *names);
+bool coffer__tensors_names_have(const coffer__tensors_names *sorted, const char *text);
+/* The value of the key: a JSON list, or an array of strings with its type and length. */
+void coffer__tensors_names_put_json(struct coffer__buffer *out, const coffer__tensors_names *names);
+void coffer__tensors_names_put_gguf(struct coffer__buffer *out, const coffer__tensors_names *names);
+/* The names that the file has under the key; none for kinds of file that do not record any. */
+coffer_status coffer__tensors_recorded_names(coffer__tensors_names *out, const coffer_tensors *set,
+                                             const char *key, coffer_error *err);
+/* The names for COFFER__TENSORS_DAMAGED_KEY of a file that is written from a selection of the set, sorted:
+ * those that the input records, and where the caller accepts damage (coffer_source_keep_damaged) those that
+ * are damaged now, sections included. Reads their payloads then. */
+coffer_status coffer__tensors_damaged_names(coffer__tensors_names *out, const coffer_tensors *set,
+                                            const struct coffer__selection *selection, coffer_error *err);
 
 /* ---- tensors_files.c: configuration, tokenizer and other files of the model ---- */
 

@@ -254,69 +254,27 @@ static coffer_status check_payload(coffer_report *out, check_pass *pass, size_t 
     return COFFER_OK;
 }
 
-static coffer_status add_name(char ***out, size_t *count, size_t *capacity, const char *text, size_t len,
-                              coffer_error *err)
+static coffer_status report_recorded(coffer_report *out, const coffer_tensors *set, coffer_error *err)
 {
-    coffer_status status = coffer__array_reserve_one(out, capacity, *count, sizeof **out, err);
-    if (status)
-        return status;
-    (*out)[*count] = coffer__strndup(text, len);
-    if (!(*out)[*count])
-        return coffer__fail_no_memory(err, len);
-    ++*count;
-    return COFFER_OK;
-}
-
-/* A value that is not a list of texts was not written by a repair. */
-coffer_status coffer__tensors_recorded_losses(char ***out, size_t *count, const coffer_tensors *set,
-                                              coffer_error *err)
-{
-    const coffer__gguf *gguf = coffer__gguf_of(set);
-    const coffer__gguf_key *key = gguf ? coffer__gguf_find(gguf, COFFER__TENSORS_LOST_KEY) : NULL;
-    const coffer__safetensors_metadata *metadata = coffer__safetensors_metadata_of(set);
-    size_t capacity = 0, len = 0;
-    coffer_status status = COFFER_OK;
-    *out = NULL;
-    *count = 0;
-    if (key && key->type == COFFER__GGUF_ARRAY && key->item_type == COFFER__GGUF_STRING) {
-        uint8_t *bytes = NULL;
-        status = coffer__gguf_read_value(&bytes, &len, gguf, key, err);
-        coffer__cursor cursor = coffer__cursor_over(bytes, status ? 0 : len, key->offset);
-        for (uint64_t i = 0; !status && i < key->count; i++) {
-            size_t text_len = (size_t)coffer__cursor_u64(&cursor);
-            const char *text = (const char *)coffer__cursor_bytes(&cursor, text_len);
-            status = text ? add_name(out, count, &capacity, text, text_len, err) : COFFER_OK;
-        }
-        coffer__free(bytes);
-    }
-    for (size_t i = 0; !status && metadata && i < metadata->count; i++) {
-        coffer__json *json = NULL;
-        const coffer__safetensors_item *item = &metadata->items[i];
-        if (strcmp(item->key, COFFER__TENSORS_LOST_KEY) != 0 ||
-            coffer__json_parse(&json, item->text, item->text_len, 0, &set->limits, NULL))
-            continue;
-        const coffer__json_value *list = coffer__json_root(json);
-        const coffer__json_value *name = list->kind == COFFER__JSON_ARRAY ? coffer__json_first(list) : NULL;
-        for (; !status && name; name = coffer__json_next(list, name))
-            if (name->kind == COFFER__JSON_STRING)
-                status = add_name(out, count, &capacity, name->as.string, name->string_len, err);
-        coffer__json_free(json);
-    }
-    return status;
-}
-
-static coffer_status report_losses(coffer_report *out, const coffer_tensors *set, coffer_error *err)
-{
-    char **names = NULL;
-    size_t count = 0;
-    coffer_status status = coffer__tensors_recorded_losses(&names, &count, set, err);
-    for (size_t i = 0; i < count; i++) {
-        if (!status && coffer_tensors_find(set, names[i]) == COFFER_INDEX_NONE)
+    coffer__tensors_names lost = { 0 }, damaged = { 0 };
+    coffer_status status = coffer__tensors_recorded_names(&lost, set, COFFER__TENSORS_LOST_KEY, err);
+    if (!status)
+        status = coffer__tensors_recorded_names(&damaged, set, COFFER__TENSORS_DAMAGED_KEY, err);
+    for (size_t i = 0; !status && i < lost.count; i++) {
+        if (coffer_tensors_find(set, lost.items[i]) == COFFER_INDEX_NONE)
             coffer__report_add(out, COFFER_E_MISSING, COFFER_ERROR, COFFER_OFFSET_NONE,
-                               "tensor \"%s\" was lost when the file was repaired", names[i]);
-        coffer__free(names[i]);
+                               "tensor \"%s\" was lost when the file was repaired", lost.items[i]);
     }
-    coffer__free(names);
+    for (size_t i = 0; !status && i < damaged.count; i++) {
+        size_t found = coffer_tensors_find(set, damaged.items[i]);
+        const coffer_tensor *tensor = found == COFFER_INDEX_NONE ? NULL : coffer_tensors_at(set, found);
+        coffer__report_add(out, COFFER_E_BAD_CHECKSUM, COFFER_ERROR,
+                           tensor ? tensor->offset : COFFER_OFFSET_NONE,
+                           "%s\"%s\" was damaged when the file was written", tensor ? "tensor " : "",
+                           damaged.items[i]);
+    }
+    coffer__tensors_names_free(&lost);
+    coffer__tensors_names_free(&damaged);
     return status;
 }
 
@@ -332,15 +290,17 @@ coffer_status coffer_tensors_check(coffer_report *out, const coffer_tensors *set
         coffer__report_set_limits(out, "structure only; --full verifies %s",
                                   coffer__size_text_of(size, coffer_tensors_size(set)));
     if (!status)
-        status = report_losses(out, set, err);
+        status = report_recorded(out, set, err);
     if (status || !options.full)
         return status ? status : coffer__report_status(out, err);
     check_pass pass = { .set = set, .progress = options.progress, .total = coffer_tensors_size(set) };
     pass.chunk = coffer__malloc(CHECK_CHUNK);
     if (!pass.chunk)
         return coffer__fail_no_memory(err, CHECK_CHUNK);
-    for (size_t i = 0; !status && i < set->count; i++)
-        status = check_payload(out, &pass, i, err);
+    for (size_t i = 0; !status && i < set->count; i++) {
+        if (!set->entries[i].damaged) /* reported above */
+            status = check_payload(out, &pass, i, err);
+    }
     coffer__free(pass.chunk);
     return status ? status : coffer__report_status(out, err);
 }

@@ -67,16 +67,6 @@ static void free_losses(coffer__tensors_salvage *salvage)
     coffer__free(salvage->names);
 }
 
-static void put_losses(coffer__buffer *out, const coffer__tensors_salvage *salvage)
-{
-    coffer__json_writer json;
-    coffer__json_writer_init(&json, out, 0);
-    coffer__json_open_array(&json);
-    for (size_t i = 0; i < salvage->count; i++)
-        coffer__json_string(&json, salvage->names[i]);
-    coffer__json_close_array(&json);
-}
-
 /* ---- Payloads ---- */
 
 static int by_place(const void *left, const void *right)
@@ -136,7 +126,8 @@ static coffer_status collect_metadata(coffer__safetensors_metadata *out, const r
             status = coffer__safetensors_metadata_add(out, from->items[i].key, from->items[i].text,
                                                       from->items[i].text_len, err);
     }
-    put_losses(&lost, &job->salvage);
+    const coffer__tensors_names names = { .items = job->salvage.names, .count = job->salvage.count };
+    coffer__tensors_names_put_json(&lost, &names);
     if (!status && lost.failed)
         status = coffer__fail_no_memory(err, lost.len);
     if (!status && job->salvage.count)
@@ -188,10 +179,8 @@ static coffer_status put_key(coffer__buffer *out, const coffer__gguf *gguf, cons
 static void put_lost_key(coffer__buffer *out, const coffer__tensors_salvage *salvage)
 {
     coffer__gguf_put_key(out, COFFER__TENSORS_LOST_KEY, strlen(COFFER__TENSORS_LOST_KEY), COFFER__GGUF_ARRAY);
-    coffer__gguf_put_integer(out, COFFER__GGUF_U32, COFFER__GGUF_STRING);
-    coffer__gguf_put_integer(out, COFFER__GGUF_U64, salvage->count);
-    for (size_t i = 0; i < salvage->count; i++)
-        coffer__gguf_put_string(out, salvage->names[i], strlen(salvage->names[i]));
+    const coffer__tensors_names names = { .items = salvage->names, .count = salvage->count };
+    coffer__tensors_names_put_gguf(out, &names);
 }
 
 /* The offset of the payload after one that ends at `end`. */
@@ -253,22 +242,21 @@ static int by_text(const void *left, const void *right)
 /* Losses that an earlier repair recorded stay recorded. */
 static coffer_status take_earlier_losses(repair_job *job, coffer_error *err)
 {
-    char **names = NULL;
-    size_t count = 0, before = job->salvage.count;
-    coffer_status status = coffer__tensors_recorded_losses(&names, &count, job->set, err);
-    if (count && before)
+    coffer__tensors_names names = { 0 };
+    size_t before = job->salvage.count;
+    coffer_status status = coffer__tensors_recorded_names(&names, job->set, COFFER__TENSORS_LOST_KEY, err);
+    if (names.count && before)
         qsort(job->salvage.names, before, sizeof *job->salvage.names, by_text);
-    for (size_t i = 0; !status && i < count; i++) {
+    for (size_t i = 0; !status && i < names.count; i++) {
         coffer_error why = COFFER_ERROR_INIT;
-        bool known = coffer_tensors_find(job->set, names[i]) != COFFER_INDEX_NONE;
-        known = known || (before && bsearch(&names[i], job->salvage.names, before, sizeof *names, by_text));
+        bool known = coffer_tensors_find(job->set, names.items[i]) != COFFER_INDEX_NONE;
+        known = known || (before &&
+                          bsearch(&names.items[i], job->salvage.names, before, sizeof *names.items, by_text));
         coffer__fail(&why, COFFER_E_MISSING, COFFER_OFFSET_NONE, "in an earlier repair");
         if (!known)
-            status = coffer__tensors_lose(job->set, names[i], &why, err);
+            status = coffer__tensors_lose(job->set, names.items[i], &why, err);
     }
-    for (size_t i = 0; i < count; i++)
-        coffer__free(names[i]);
-    coffer__free(names);
+    coffer__tensors_names_free(&names);
     return status;
 }
 

@@ -62,6 +62,23 @@ static coffer_status restore_kept(tensor_export *export, const coffer_mcf_model_
     return status;
 }
 
+/* Damage that the caller accepts stays recorded, so that a check of the new file reports it. */
+static coffer_status record_damage(tensor_export *export, coffer_error *err)
+{
+    coffer__tensors_names names = { 0 };
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer_status status = coffer__tensors_damaged_names(&names, export->set, &export->selection, err);
+    coffer__tensors_names_put_json(&text, &names);
+    if (!status && text.failed)
+        status = coffer__fail_no_memory(err, text.len);
+    if (!status && names.count)
+        status = coffer__safetensors_metadata_add(&export->restored, COFFER__TENSORS_DAMAGED_KEY,
+                                                  (const char *)text.data, text.len, err);
+    coffer__buffer_free(&text);
+    coffer__tensors_names_free(&names);
+    return status;
+}
+
 static coffer_status restore_metadata(tensor_export *export, coffer_error *err)
 {
     const coffer_mcf *model = coffer__mcf_model_of(export->set);
@@ -71,11 +88,16 @@ static coffer_status restore_metadata(tensor_export *export, coffer_error *err)
     if (export->metadata)
         return COFFER_OK;
     export->metadata = &export->restored;
-    coffer_status status = model ? coffer_mcf_get_model_info(&info, model, err) : COFFER_E_MISSING;
+    coffer_error cause = COFFER_ERROR_INIT;
+    coffer_status status = model ? coffer_mcf_get_model_info(&info, model, &cause) : COFFER_E_MISSING;
     if (!status)
         status = restore_kept(export, info, &none, err);
     else if (status == COFFER_E_MISSING)
         status = COFFER_OK;
+    else /* ModelInfo that is damaged and accepted, but cannot be understood, gives no metadata */
+        status = coffer__source_accept_damage(export->job->in, &cause, err);
+    if (!status)
+        status = record_damage(export, err);
     if (status || none || export->restored.count)
         return status;
     return coffer__safetensors_metadata_add(&export->restored, COFFER__MCF_USUAL_KEY, COFFER__MCF_USUAL_TEXT,

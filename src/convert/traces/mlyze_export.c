@@ -1,4 +1,5 @@
 #include "convert/traces/mlyze_export.h"
+#include "io/source_private.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -137,19 +138,23 @@ static coffer_status choose_window(coffer__mlyze_export *export, coffer_error *e
 
 /* ---- Opening ---- */
 
-/* Damaged parts are left out only with "partial". */
+/* Damaged parts are left out only with "partial", or when the caller accepts damage. */
 static coffer_status check_damage(const coffer__mlyze_export *export, coffer_error *err)
 {
     if (coffer__job_has(export->job, "partial"))
         return COFFER_OK;
-    coffer_status status = coffer_mlyze_damage(export->trace, err);
+    coffer_error damage = COFFER_ERROR_INIT;
+    coffer_status status = coffer_mlyze_damage(export->trace, &damage);
+    if (status == COFFER_E_BAD_CHECKSUM)
+        status = coffer__source_accept_damage(export->job->in, &damage, &damage);
     if (status || !export->stats)
-        return status;
+        return status ? coffer__fail_copy(err, &damage) : COFFER_OK;
     uint64_t lost = coffer_mlyze_stats_totals(export->stats)->lost_events;
-    if (lost > 0)
-        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
-                            "%" PRIu64 " events are in damaged blocks (\"partial\" leaves them out)", lost);
-    return COFFER_OK;
+    if (lost == 0)
+        return COFFER_OK;
+    coffer__fail(&damage, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
+                 "%" PRIu64 " events are in damaged blocks (\"partial\" leaves them out)", lost);
+    return coffer__source_accept_damage(export->job->in, &damage, err);
 }
 
 static coffer_status analyze(coffer__mlyze_export *export, coffer_error *err)

@@ -206,6 +206,13 @@ static bool overlaps(const coffer_mcf_damage *damage, uint64_t begin, uint64_t l
     return damage->begin < begin + len && (damage->begin >= begin || damage->size > begin - damage->begin);
 }
 
+static const char *words_for(const coffer_mcf_damage *damage)
+{
+    return damage->reason == COFFER_MCF_DAMAGE_CHECKSUM
+               ? "are known to be damaged"
+               : "were saved from a damaged file and could not be verified";
+}
+
 coffer_status coffer__mcf_check_known_damage(const coffer_mcf *model, size_t tensor, uint64_t begin,
                                              uint64_t len, coffer_error *err)
 {
@@ -215,14 +222,31 @@ coffer_status coffer__mcf_check_known_damage(const coffer_mcf *model, size_t ten
         const coffer_mcf_damage *damage = &model->damages.items[i - 1];
         if (!overlaps(damage, begin, len))
             continue;
-        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, model->tensors[tensor].offset + damage->begin,
-                            "tensor %s: bytes %" PRIu64 "..%" PRIu64
+        coffer_error known = COFFER_ERROR_INIT;
+        coffer__fail(&known, COFFER_E_BAD_CHECKSUM, model->tensors[tensor].offset + damage->begin,
+                     "tensor %s: bytes %" PRIu64 "..%" PRIu64
+                     " %s; 'coffer set FILE --delete Damage' accepts them",
+                     coffer__mcf_entry_name(&model->index, tensor).text, damage->begin,
+                     damage->begin + damage->size, words_for(damage));
+        coffer_status status = coffer__source_accept_damage(model->source, &known, err);
+        if (status)
+            return status;
+    }
+    return COFFER_OK;
+}
+
+coffer_status coffer__mcf_check_section_damage(const coffer_mcf *model, const coffer_mcf_section *section,
+                                               coffer_error *err)
+{
+    for (size_t i = 0; i < model->damages.count; i++) {
+        const coffer_mcf_damage *damage = &model->damages.items[i];
+        if (damage->section != section->type || section->type == 0)
+            continue;
+        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, section->offset + damage->begin,
+                            "%s: bytes %" PRIu64 "..%" PRIu64
                             " %s; 'coffer set FILE --delete Damage' accepts them",
-                            coffer__mcf_entry_name(&model->index, tensor).text, damage->begin,
-                            damage->begin + damage->size,
-                            damage->reason == COFFER_MCF_DAMAGE_CHECKSUM
-                                ? "are known to be damaged"
-                                : "were saved from a damaged file and could not be verified");
+                            coffer__mcf_section_label(section->type).text, damage->begin,
+                            damage->begin + damage->size, words_for(damage));
     }
     return COFFER_OK;
 }

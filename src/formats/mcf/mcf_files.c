@@ -231,7 +231,7 @@ static coffer_status load_files(struct coffer__mcf_public_files **out, const cof
     size_t len = 0;
     coffer_status status = files ? COFFER_OK : coffer__fail_no_memory(err, sizeof *files);
     if (!status && section) {
-        status = coffer__mcf_verify_section(model, section, err);
+        status = coffer__mcf_verify_section_read(model, section, err);
         if (!status)
             status = coffer__mcf_load_section(&bytes, &len, model->source, section,
                                               model->limits.memory_bytes, err);
@@ -349,8 +349,10 @@ static coffer_status current_files(coffer__mcf_files *out, coffer_mcf_editor *ed
             return coffer__fail_no_memory(err, len);
         memcpy(bytes, pending->bytes, len);
     } else {
-        status = coffer__mcf_load_section(&bytes, &len, coffer__update_source(editor->update), section,
-                                          editor->limits.memory_bytes, err);
+        status = coffer__mcf_verify_section_read(editor->model, section, err);
+        if (!status)
+            status = coffer__mcf_load_section(&bytes, &len, coffer__update_source(editor->update), section,
+                                              editor->limits.memory_bytes, err);
     }
     return status ? status : coffer__mcf_files_decode(out, bytes, len, section ? section->offset : 0, err);
 }

@@ -161,6 +161,11 @@ coffer_status coffer__mcf_open_outline(coffer_mcf **out, coffer_source *src, con
         status = check_file_size(model, false, err);
     if (!status)
         status = load_directory(model, false, err);
+    /* Sections that an edit reads are verified, and must not have recorded damage. */
+    if (!status)
+        status = coffer__mcf_load_damage(model, err);
+    if (!status)
+        status = coffer__mcf_start_verifying(model, false, true, err);
     return finish_open(out, model, status, err);
 }
 

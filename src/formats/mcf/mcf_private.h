@@ -184,6 +184,12 @@ coffer_status coffer__mcf_verify_range(const coffer_mcf *model, uint64_t offset,
 /* The same for a section; one that the table does not cover passes. */
 coffer_status coffer__mcf_verify_section(const coffer_mcf *model, const coffer_mcf_section *section,
                                          coffer_error *err);
+/* The same for what a caller of the library reads: damage that it accepts (coffer_source_keep_damaged) is
+ * reported and passes. A section must not have recorded damage either. */
+coffer_status coffer__mcf_verify_read(const coffer_mcf *model, uint64_t offset, uint64_t len,
+                                      const uint8_t *have, coffer_error *err);
+coffer_status coffer__mcf_verify_section_read(const coffer_mcf *model, const coffer_mcf_section *section,
+                                              coffer_error *err);
 const coffer__mcf_sums *coffer__mcf_verifier_sums(const coffer__mcf_verifier *verifier);
 
 /* The tensors with bytes in a range, for messages: "a, b and 3 more"; "" for none. */
@@ -227,7 +233,10 @@ coffer_status coffer__mcf_damages_load(coffer__mcf_damages *out, coffer_source *
 void coffer__mcf_damages_free(coffer__mcf_damages *damages);
 /* Reads the Damage of a model that has its sections and index. */
 coffer_status coffer__mcf_load_damage(coffer_mcf *model, coffer_error *err);
-/* COFFER_E_BAD_CHECKSUM when the range of a tensor has recorded damage. */
+/* COFFER_E_BAD_CHECKSUM when the section has recorded damage. */
+coffer_status coffer__mcf_check_section_damage(const coffer_mcf *model, const coffer_mcf_section *section,
+                                               coffer_error *err);
+/* COFFER_E_BAD_CHECKSUM when the range of a tensor has recorded damage that the caller does not accept. */
 coffer_status coffer__mcf_check_known_damage(const coffer_mcf *model, size_t tensor, uint64_t begin,
                                              uint64_t len, coffer_error *err);
 /* Appends the section. */

@@ -56,7 +56,7 @@ coffer_status coffer_mcf_read_section(uint8_t **out, size_t *len, const coffer_m
     if (status)
         return status;
     const coffer_mcf_section *section = coffer_mcf_find_section(model, type);
-    status = coffer__mcf_verify_section(model, section, err);
+    status = coffer__mcf_verify_section_read(model, section, err);
     return status ? status
                   : coffer__mcf_load_section(out, len, model->source, section, model->limits.json_bytes, err);
 }
@@ -184,7 +184,7 @@ coffer_status coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor,
         status = coffer_source_read_at(out, model->source, entry.offset + begin, len, err);
     if (status || model->allow_damaged)
         return status;
-    return coffer__mcf_verify_range(model, entry.offset + begin, len, out, err);
+    return coffer__mcf_verify_read(model, entry.offset + begin, len, out, err);
 }
 
 const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor)

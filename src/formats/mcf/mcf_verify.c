@@ -77,10 +77,12 @@ static coffer_status verify_chunk(const coffer_mcf *model, size_t sum, const uin
     return COFFER_OK;
 }
 
-coffer_status coffer__mcf_verify_range(const coffer_mcf *model, uint64_t offset, uint64_t len,
-                                       const uint8_t *have, coffer_error *err)
+/* accept : damage that the caller of the library accepts is reported, and the next chunk is verified. */
+static coffer_status verify_chunks(const coffer_mcf *model, uint64_t offset, uint64_t len,
+                                   const uint8_t *have, bool accept, coffer_error *err)
 {
     coffer__mcf_verifier *verifier = model->verifier;
+    coffer_error cause = COFFER_ERROR_INIT;
     uint64_t end = offset + len;
     uint8_t *scratch = NULL;
     coffer_status status = COFFER_OK;
@@ -91,8 +93,10 @@ coffer_status coffer__mcf_verify_range(const coffer_mcf *model, uint64_t offset,
         uint64_t start;
         size_t size;
         if (!range) {
-            status = coffer__fail(err, COFFER_E_BAD_CHECKSUM, at,
+            status = coffer__fail(&cause, COFFER_E_BAD_CHECKSUM, at,
                                   "the bytes at %" PRIu64 " are outside of what Checksums covers", at);
+            if (accept)
+                status = coffer__source_accept_damage(model->source, &cause, &cause);
             break;
         }
         size_t sum = range->first_sum + (size_t)((at - range->offset) / COFFER__MCF_CHUNK);
@@ -102,14 +106,28 @@ coffer_status coffer__mcf_verify_range(const coffer_mcf *model, uint64_t offset,
             continue;
         const uint8_t *bytes = have && start >= offset && at <= end ? have + (start - offset) : NULL;
         if (!bytes && !scratch && !(scratch = coffer__malloc(COFFER__MCF_CHUNK)))
-            status = coffer__fail_no_memory(err, COFFER__MCF_CHUNK);
+            status = coffer__fail_no_memory(&cause, COFFER__MCF_CHUNK);
         else if (!bytes)
-            status = coffer__source_fetch(&bytes, model->source, start, size, scratch, err);
+            status = coffer__source_fetch(&bytes, model->source, start, size, scratch, &cause);
         if (!status)
-            status = verify_chunk(model, sum, bytes, start, size, err);
+            status = verify_chunk(model, sum, bytes, start, size, &cause);
+        if (status == COFFER_E_BAD_CHECKSUM && accept)
+            status = coffer__source_accept_damage(model->source, &cause, &cause);
     }
     coffer__free(scratch);
-    return status;
+    return status ? coffer__fail_copy(err, &cause) : COFFER_OK;
+}
+
+coffer_status coffer__mcf_verify_range(const coffer_mcf *model, uint64_t offset, uint64_t len,
+                                       const uint8_t *have, coffer_error *err)
+{
+    return verify_chunks(model, offset, len, have, false, err);
+}
+
+coffer_status coffer__mcf_verify_read(const coffer_mcf *model, uint64_t offset, uint64_t len,
+                                      const uint8_t *have, coffer_error *err)
+{
+    return verify_chunks(model, offset, len, have, true, err);
 }
 
 coffer_status coffer__mcf_verify_section(const coffer_mcf *model, const coffer_mcf_section *section,
@@ -124,6 +142,18 @@ coffer_status coffer__mcf_verify_section(const coffer_mcf *model, const coffer_m
         return status ? coffer__fail_copy(err, &cause) : COFFER_OK;
     return coffer__fail(err, status, cause.offset, "%s: %s", coffer__mcf_section_label(section->type).text,
                         cause.text);
+}
+
+coffer_status coffer__mcf_verify_section_read(const coffer_mcf *model, const coffer_mcf_section *section,
+                                              coffer_error *err)
+{
+    coffer_error cause = COFFER_ERROR_INIT;
+    coffer_status status = coffer__mcf_verify_section(model, section, &cause);
+    if (!status)
+        status = coffer__mcf_check_section_damage(model, section, &cause);
+    if (status == COFFER_E_BAD_CHECKSUM)
+        return coffer__source_accept_damage(model->source, &cause, err);
+    return status ? coffer__fail_copy(err, &cause) : COFFER_OK;
 }
 
 /* ---- Start ---- */
@@ -210,5 +240,5 @@ coffer_status coffer_mcf_verify(const coffer_mcf *model, size_t tensor, uint64_t
     if (model->allow_damaged)
         return COFFER_OK;
     status = coffer__mcf_check_known_damage(model, tensor, begin, len, err);
-    return status ? status : coffer__mcf_verify_range(model, entry.offset + begin, len, NULL, err);
+    return status ? status : coffer__mcf_verify_read(model, entry.offset + begin, len, NULL, err);
 }

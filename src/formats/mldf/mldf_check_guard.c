@@ -101,7 +101,8 @@ static void report_mark(const coffer__mldf_checker *check, const coffer__mldf_ma
     coffer__report_add(check->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, COFFER_OFFSET_NONE,
                        mark->kind == COFFER_MLDF_MARK_LOST
                            ? "%s%s: lost in a repair; set the value again or delete the sample"
-                           : "%s%s: not verified by a repair; set the values again or delete the sample",
+                           : "%s%s: could not be verified when the file was written; set the values again or "
+                             "delete the sample",
                        samples, field);
 }
 

@@ -1,4 +1,5 @@
 /* Describing a set and listing its fields. */
+#include "coffer/mldf_analyze.h"
 #include "formats/mldf/mldf_private.h"
 
 #include "base/fail.h"
@@ -6,6 +7,7 @@
 #include "base/report.h"
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #define TABLE_READ_MAX ((uint64_t)1 << 20) /* entries: more of them are not read just to describe a file */
@@ -236,20 +238,88 @@ static coffer_status list_table(coffer_node *entries, const coffer_mldf *set, co
     return status;
 }
 
+/* ---- Samples ---- */
+
+/* A text field that names the samples; COFFER_INDEX_NONE without one. */
+static size_t name_field(const coffer_mldf *set)
+{
+    static const char *const names[] = { "path", "__key__", "name", "filename", "file", "key", "id" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t field = coffer_mldf_find_field(set, names[i]);
+        if (field != COFFER_INDEX_NONE && set->schema.fields[field].kind == COFFER_MLDF_ENTRY_TEXT)
+            return field;
+    }
+    return COFFER_INDEX_NONE;
+}
+
+static coffer_status list_sample(coffer_node *entries, coffer_bytes *bytes, const coffer_mldf *set,
+                                 uint64_t sample, size_t name, const char *glob, coffer_error *err)
+{
+    uint64_t size = 0, values = 0;
+    coffer_status status = COFFER_OK;
+    bool named = name != COFFER_INDEX_NONE;
+    for (size_t i = 0; !status && i < set->schema.count; i++) {
+        coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
+        status = coffer_mldf_entry_at(&entry, set, sample, i, err);
+        size += coffer__mldf_has_payload(set->schema.fields[i].kind) && entry.present ? entry.size : 0;
+        values += entry.present;
+    }
+    if (!status && named)
+        status = coffer_mldf_read(bytes, NULL, set, sample, name, err);
+    const char *text = named && !status ? (const char *)bytes->data : NULL;
+    if (status || (glob && (!text || !coffer__glob_match(glob, text, bytes->size))))
+        return status;
+    coffer_node *entry = coffer_node_add_map(entries, NULL);
+    coffer_node_add_u64(entry, "sample", sample, COFFER_UNIT_NONE);
+    if (text)
+        coffer_node_add_text_len(entry, "name", text, bytes->size);
+    else
+        coffer_node_add_null(entry, "name");
+    coffer_node_add_u64(entry, "values", values, COFFER_UNIT_NONE);
+    coffer_node_add_u64(entry, "size", size, COFFER_UNIT_BYTES);
+    return COFFER_OK;
+}
+
+static coffer_status list_samples(coffer_node *entries, const coffer_mldf *set, const coffer_list_opts *opts,
+                                  coffer_error *err)
+{
+    enum { ENTRY_BYTES = 512 }; /* of memory, about */
+    coffer_bytes bytes = COFFER_BYTES_INIT;
+    uint64_t *chosen = NULL, count = set->header.samples;
+    size_t name = name_field(set);
+    coffer_status status = COFFER_OK;
+    if (opts->where_count)
+        status = coffer_mldf_select(&chosen, &count, set, opts->where, opts->where_count, NULL, err);
+    if (!status && count > set->limits.memory_bytes / ENTRY_BYTES)
+        status =
+            coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                         "%" PRIu64 " samples are too many to list at once: choose some with --where", count);
+    for (uint64_t i = 0; !status && i < count; i++)
+        status = list_sample(entries, &bytes, set, chosen ? chosen[i] : i, name, opts->glob, err);
+    coffer_free(bytes.data);
+    coffer_free(chosen);
+    return status;
+}
+
 coffer_status coffer__mldf_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
                                 coffer_error *err)
 {
     coffer_mldf_open_opts open_options = COFFER_MLDF_OPEN_OPTS_INIT;
     bool table = opts->what && strcmp(opts->what, "table") == 0;
+    bool samples = opts->what ? strcmp(opts->what, "samples") == 0 : opts->where_count > 0;
     coffer_mldf *set = NULL;
     coffer_status status;
-    if (opts->what && !table && strcmp(opts->what, "fields") != 0)
+    if (opts->what && !table && !samples && strcmp(opts->what, "fields") != 0)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a training set lists fields or table, not \"%s\"", opts->what);
+                            "a training set lists fields, samples or table, not \"%s\"", opts->what);
+    if (opts->where_count && !samples)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "conditions choose samples, not the list \"%s\"", opts->what);
     if (table && opts->glob)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "the entries of the allocation table have no names to choose by");
     open_options.limits = opts->limits;
+    open_options.verify = samples;
     status = coffer_mldf_open(&set, src, &open_options, err);
     /* The payloads of a damaged file can still be listed. */
     if (!status && !table)
@@ -261,6 +331,8 @@ coffer_status coffer__mldf_list(coffer_node *out, coffer_source *src, const coff
     coffer_node *entries = coffer_node_add_list(out, "entries");
     if (table)
         status = list_table(entries, set, err);
+    else if (samples)
+        status = list_samples(entries, set, opts, err);
     else
         list_fields(entries, set, opts->glob);
     coffer_mldf_close(set);

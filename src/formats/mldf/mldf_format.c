@@ -7,7 +7,7 @@ static bool probe(const uint8_t *head, size_t len)
     return len >= COFFER__MLDF_MAGIC_SIZE && memcmp(head, COFFER__MLDF_MAGIC, COFFER__MLDF_MAGIC_SIZE) == 0;
 }
 
-static const char *const lists[] = { "fields", "table", NULL };
+static const char *const lists[] = { "fields", "samples", "table", NULL };
 
 const coffer_format coffer__mldf_format = {
     .name = "mldf",

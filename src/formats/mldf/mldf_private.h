@@ -157,7 +157,8 @@ struct coffer_mldf {
     coffer__mldf_schema schema;
     uint64_t table_count;
     bool verify, has_key, any_encrypted; /* fields that say so */
-    bool verified;                       /* rows and tables have the checksums that the file has for them */
+    bool strict;      /* damage is an error even when the caller accepts it: for copies, which mark it */
+    bool verified;    /* rows and tables have the checksums that the file has for them */
     bool region_only; /* the only checksum is that of the data region: entries of the table have none */
     coffer__mldf_guard guard; /* zeros without one */
     coffer__mldf_guard_state guard_state;
@@ -264,6 +265,11 @@ coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, ui
 /* Compares stored bytes with the sum of the table, where the file has them. */
 coffer_status coffer__mldf_check_crc(const coffer_mldf *set, const coffer__mldf_value *value,
                                      const uint8_t *stored, uint32_t crc, coffer_error *err);
+/* After decoding failed: COFFER_OK when the stored bytes are damaged and the caller accepts damage. The value
+ * is then empty, which is reported. */
+coffer_status coffer__mldf_accept_undecoded(const coffer_mldf *set, const coffer__mldf_value *value,
+                                            const uint8_t *stored, uint32_t crc, const coffer_error *why,
+                                            coffer_error *err);
 /* Reads a value, or its stored bytes, with `spare` bytes to be had after it. */
 coffer_status coffer__mldf_read_with_spare(coffer_bytes *out, coffer_mldf_entry *entry,
                                            const coffer_mldf *set, uint64_t sample, size_t field, bool stored,

@@ -63,7 +63,7 @@ static coffer_status compute_sums(coffer_mscan_writer *writer, coffer_source *sr
     coffer_status status = coffer__mscan_verifier_new(&verifier, src, writer->area, writer->record_count,
                                                       &writer->base, true, err);
     if (!status)
-        status = coffer__mscan_verify(verifier, 0, writer->record_count, err);
+        status = coffer__mscan_verify_all(verifier, writer->record_count, err);
     if (!status)
         status = coffer__chunk_sums_compute(&sums, src, writer->area, size, NULL, err);
     coffer__mscan_verifier_free(verifier);

@@ -36,6 +36,10 @@ static coffer_status refuse_damaged(const coffer_mscan *scan, coffer_error *err)
                             "a repair could not verify parts of the scan (%zu marks): accept them with "
                             "'coffer set FILE --delete damage'",
                             scan->metadata.mark_count);
+    /* The new scan could not tell the records that the caller accepted from the others. */
+    coffer_status status = coffer__mscan_verify_all(scan->verifier, scan->record_count, err);
+    if (status)
+        return status;
     coffer__mscan_survey_opts opts = { .source = scan->source,
                                        .area = scan->record_area,
                                        .count = scan->record_count,
@@ -43,7 +47,7 @@ static coffer_status refuse_damaged(const coffer_mscan *scan, coffer_error *err)
     coffer__mscan_survey *survey = coffer__malloc(sizeof *survey);
     if (!survey)
         return coffer__fail_no_memory(err, sizeof *survey);
-    coffer_status status = coffer__mscan_survey_records(survey, &opts, err);
+    status = coffer__mscan_survey_records(survey, &opts, err);
     if (!status && survey->past_count > 0)
         status = coffer__fail(err, COFFER_E_INCONSISTENT,
                               scan->record_area + survey->past_first * COFFER__MSCAN_RECORD_SIZE,

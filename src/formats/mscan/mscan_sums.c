@@ -305,25 +305,30 @@ coffer_status coffer__mscan_range_crc(uint32_t *out, const coffer__mscan_verifie
     return status;
 }
 
-static coffer_status verify_range(coffer__mscan_verifier *verifier, size_t index, coffer_error *err)
+static coffer_status verify_range(coffer__mscan_verifier *verifier, size_t index, bool accept,
+                                  coffer_error *err)
 {
+    coffer_error damage = COFFER_ERROR_INIT;
     const coffer__mscan_range *range = &verifier->ranges[index];
     uint32_t found = 0;
     coffer_status status = coffer__mscan_range_crc(&found, verifier, index, err);
     if (status)
         return status;
-    if (found != range->crc)
-        return coffer__fail(err, COFFER_E_BAD_CHECKSUM, verifier->area + range->offset,
-                            "records %" PRIu64 " to %" PRIu64 " are damaged: CRC-32 is %08" PRIx32
-                            ", the metadata says %08" PRIx32,
-                            range->offset / COFFER__MSCAN_RECORD_SIZE,
-                            (range->offset + range->len - 1) / COFFER__MSCAN_RECORD_SIZE, found, range->crc);
+    if (found != range->crc) {
+        coffer__fail(&damage, COFFER_E_BAD_CHECKSUM, verifier->area + range->offset,
+                     "records %" PRIu64 " to %" PRIu64 " are damaged: CRC-32 is %08" PRIx32
+                     ", the metadata says %08" PRIx32,
+                     range->offset / COFFER__MSCAN_RECORD_SIZE,
+                     (range->offset + range->len - 1) / COFFER__MSCAN_RECORD_SIZE, found, range->crc);
+        return accept ? coffer__source_accept_damage(verifier->source, &damage, err)
+                      : coffer__fail_copy(err, &damage);
+    }
     atomic_store(&verifier->verified[index], 1);
     return COFFER_OK;
 }
 
-coffer_status coffer__mscan_verify(coffer__mscan_verifier *verifier, uint64_t first, uint64_t count,
-                                   coffer_error *err)
+static coffer_status verify_ranges(coffer__mscan_verifier *verifier, uint64_t first, uint64_t count,
+                                   bool accept, coffer_error *err)
 {
     uint64_t begin = first * COFFER__MSCAN_RECORD_SIZE, end = begin + count * COFFER__MSCAN_RECORD_SIZE;
     size_t low = 0, high = coffer__mscan_verifier_count(verifier);
@@ -339,7 +344,18 @@ coffer_status coffer__mscan_verify(coffer__mscan_verifier *verifier, uint64_t fi
     coffer_status status = COFFER_OK;
     for (size_t i = low; !status && i < verifier->count && verifier->ranges[i].offset < end; i++) {
         if (!atomic_load(&verifier->verified[i]))
-            status = verify_range(verifier, i, err);
+            status = verify_range(verifier, i, accept, err);
     }
     return status;
+}
+
+coffer_status coffer__mscan_verify(coffer__mscan_verifier *verifier, uint64_t first, uint64_t count,
+                                   coffer_error *err)
+{
+    return verify_ranges(verifier, first, count, true, err);
+}
+
+coffer_status coffer__mscan_verify_all(coffer__mscan_verifier *verifier, uint64_t count, coffer_error *err)
+{
+    return verify_ranges(verifier, 0, count, false, err);
 }

@@ -51,9 +51,12 @@ coffer_status coffer__mscan_verifier_new(coffer__mscan_verifier **out, coffer_so
                                          bool by_sequence, coffer_error *err);
 void coffer__mscan_verifier_free(coffer__mscan_verifier *verifier);
 /* Verifies the checksums of all ranges that overlap these records, each once; COFFER_E_BAD_CHECKSUM for the
- * first that differs. verifier : NULL verifies nothing. Any number of threads may call it. */
+ * first that differs, unless the caller accepts damage (coffer_source_keep_damaged). verifier : NULL verifies
+ * nothing. Any number of threads may call it. */
 coffer_status coffer__mscan_verify(coffer__mscan_verifier *verifier, uint64_t first, uint64_t count,
                                    coffer_error *err);
+/* The same for all records, also when the caller accepts damage: for records that are copied. */
+coffer_status coffer__mscan_verify_all(coffer__mscan_verifier *verifier, uint64_t count, coffer_error *err);
 size_t coffer__mscan_verifier_count(const coffer__mscan_verifier *verifier); /* ranges; NULL allowed */
 const coffer__mscan_range *coffer__mscan_verifier_at(const coffer__mscan_verifier *verifier, size_t index);
 /* The CRC-32 of a range as it is in the file. */

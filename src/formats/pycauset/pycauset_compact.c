@@ -28,6 +28,7 @@ typedef struct job {
     size_t newest;        /* index of the active one */
     coffer__buffer block; /* its metadata with checksums, when it has none; else empty */
     uint64_t new_size;
+    coffer_report *damage; /* of the payload, which the caller accepts */
 } job;
 
 /* The states to keep: the newest committed ones. Values that a later state changed are found in its record,
@@ -109,9 +110,15 @@ static coffer_status open_old(job *work, const char *path, coffer_error *err)
                             "slot %c is damaged, and a newer state may be lost: repair the file first",
                             work->matrix->info.damaged_slot);
     choose_states(work);
-    /* A copy of damaged values would look as if somebody had looked at them. */
-    status = coffer_pycauset_verify(work->matrix, err);
-    return status ? status : add_checksums(work, err);
+    /* A copy of damaged values would look as if somebody had looked at them. With allow_damaged they keep
+     * their old checksums, which do not match. */
+    coffer_error damage = COFFER_ERROR_INIT;
+    status = coffer_pycauset_verify(work->matrix, &damage);
+    if (status == COFFER_E_BAD_CHECKSUM && work->opts->allow_damaged) {
+        coffer__report_add_error(work->damage, COFFER_ERROR, &damage);
+        return COFFER_OK;
+    }
+    return status ? coffer__fail_copy(err, &damage) : add_checksums(work, err);
 }
 
 static bool is_kept(const job *work, size_t index)
@@ -214,7 +221,9 @@ coffer_status coffer__pycauset_compact(coffer_node *out, const char *path, const
                                        const coffer_compact_opts *opts, coffer_error *err)
 {
     job work = { .fd = -1, .opts = opts, .block = COFFER__BUFFER_INIT };
-    coffer_status status = open_old(&work, path, err);
+    coffer_status status = coffer_report_new(&work.damage, 0, err);
+    if (!status)
+        status = open_old(&work, path, err);
     if (!status && out_path && work.matrix->info.type == COFFER_PYCAUSET_BLOCK)
         status = coffer__pycauset_copy_children(work.matrix, out_path, NULL, err);
     if (!status)
@@ -227,8 +236,9 @@ coffer_status coffer__pycauset_compact(coffer_node *out, const char *path, const
         if (coffer_pycauset_history_damaged_bytes(work.history) > 0)
             coffer_node_add_printf(out, "damage", "%" PRIu64 " bytes of damaged older states were dropped",
                                    coffer_pycauset_history_damaged_bytes(work.history));
-        status = coffer_node_status(out, err);
+        status = coffer__source_describe_damage(out, work.damage, err);
     }
+    coffer_report_free(work.damage);
     coffer_pycauset_history_close(work.history);
     coffer_pycauset_close(work.matrix);
     coffer_source_close(work.source);

@@ -143,7 +143,7 @@ coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset
 {
     if (reader->view) {
         *out = reader->view + offset;
-        return coffer__pycauset_verify_range(reader->matrix, offset, len, err);
+        return coffer__pycauset_verify_read(reader->matrix, offset, len, err);
     }
     struct coffer__pycauset_payload_window *window = &reader->windows[plane];
     if (!window->bytes && !(window->bytes = coffer__malloc(COFFER__PYCAUSET_PAYLOAD_WINDOW)))
@@ -153,7 +153,7 @@ coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset
         size_t size =
             wanted < COFFER__PYCAUSET_PAYLOAD_WINDOW ? (size_t)wanted : COFFER__PYCAUSET_PAYLOAD_WINDOW;
         window->begin = window->end = 0;
-        coffer_status status = coffer__pycauset_verify_range(reader->matrix, offset, size, err);
+        coffer_status status = coffer__pycauset_verify_read(reader->matrix, offset, size, err);
         if (status)
             return status;
         status =
@@ -343,8 +343,8 @@ coffer_status coffer__pycauset_start_verifying(coffer_pycauset *matrix, coffer_e
     return status;
 }
 
-coffer_status coffer__pycauset_verify_range(const coffer_pycauset *matrix, uint64_t offset, uint64_t len,
-                                            coffer_error *err)
+static coffer_status verify_range(const coffer_pycauset *matrix, uint64_t offset, uint64_t len,
+                                  coffer_error *err)
 {
     coffer_error why = COFFER_ERROR_INIT;
     uint64_t needed = matrix->info.payload_needed;
@@ -367,6 +367,27 @@ coffer_status coffer__pycauset_verify_range(const coffer_pycauset *matrix, uint6
                             "the values of generation %" PRIu64 " were changed by a later one",
                             matrix->info.generation);
     return fail_damaged(&matrix->info, (why.offset - matrix->info.payload_offset) / COFFER__CHUNK_BYTES, err);
+}
+
+coffer_status coffer_pycauset_verify(const coffer_pycauset *matrix, coffer_error *err)
+{
+    return verify_range(matrix, 0, matrix->info.payload_needed, err);
+}
+
+coffer_status coffer__pycauset_verify_read(const coffer_pycauset *matrix, uint64_t offset, uint64_t len,
+                                           coffer_error *err)
+{
+    coffer_error why = COFFER_ERROR_INIT;
+    coffer_status status = COFFER_OK;
+    while ((status = verify_range(matrix, offset, len, &why)) == COFFER_E_BAD_CHECKSUM) {
+        uint64_t next = why.offset - matrix->info.payload_offset + COFFER__CHUNK_BYTES;
+        status = coffer__source_accept_damage(matrix->source, &why, &why);
+        if (status || next >= offset + len)
+            break;
+        len -= next - offset;
+        offset = next;
+    }
+    return status ? coffer__fail_copy(err, &why) : COFFER_OK;
 }
 
 /* Runs of groups that do not match are one finding. */

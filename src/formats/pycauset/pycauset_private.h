@@ -280,9 +280,10 @@ coffer_status coffer__pycauset_sum_payload(coffer__buffer *out, coffer_source *s
                                            coffer_error *err);
 /* Verifies what is read of the payload from now on, when the metadata has usable checksums. */
 coffer_status coffer__pycauset_start_verifying(coffer_pycauset *matrix, coffer_error *err);
-/* Verifies bytes of the payload that are about to be read or copied. */
-coffer_status coffer__pycauset_verify_range(const coffer_pycauset *matrix, uint64_t offset, uint64_t len,
-                                            coffer_error *err);
+/* Verifies bytes of the payload that are about to be read; damage that the caller accepts is reported and
+ * passes. What is copied goes through coffer_pycauset_verify, which always fails. */
+coffer_status coffer__pycauset_verify_read(const coffer_pycauset *matrix, uint64_t offset, uint64_t len,
+                                           coffer_error *err);
 /* Compares them with those in the metadata, if it has any. */
 coffer_status coffer__pycauset_verify_checksums(coffer_report *out, const coffer_pycauset *matrix,
                                                 const coffer_check_opts *opts, coffer_error *err);

@@ -165,11 +165,6 @@ coffer_status coffer__pycauset_fail_unknown(const coffer_pycauset *matrix, coffe
                         text_at(matrix, "payload_layout.kind"));
 }
 
-coffer_status coffer_pycauset_verify(const coffer_pycauset *matrix, coffer_error *err)
-{
-    return coffer__pycauset_verify_range(matrix, 0, matrix->info.payload_needed, err);
-}
-
 const coffer_pycauset_info *coffer_pycauset_get_info(const coffer_pycauset *matrix)
 {
     return &matrix->info;

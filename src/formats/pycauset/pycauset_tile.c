@@ -106,7 +106,7 @@ static coffer_status copy_rows(uint8_t *out, size_t out_stride, tile_job *job, c
         rows = 1;
     }
     for (; rows > 0; rows--, out += out_stride, offset += job->grid.row_bytes) {
-        coffer_status status = coffer__pycauset_verify_range(job->payload.matrix, offset, len, err);
+        coffer_status status = coffer__pycauset_verify_read(job->payload.matrix, offset, len, err);
         if (status)
             return status;
         if (job->payload.view)

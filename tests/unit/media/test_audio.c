@@ -62,6 +62,23 @@ static void wav_of_another_codec_is_counted_by_the_library(void **state)
     assert_ramp(COFFER_TEST_DATA "/media/ramp-ulaw.wav", 0.02f, false);
 }
 
+static void block_codecs_of_wav_are_refused(void **state)
+{
+    static const uint8_t tags[] = { 0x02, 0x11, 0x31, 0x40 }; /* ADPCM of two kinds, GSM, G.721 */
+    enum { FORMAT_AT = 20 };
+    (void)state;
+    size_t size;
+    uint8_t *wav = temp_read(COFFER_TEST_DATA "/media/ramp-ulaw.wav", &size);
+    for (size_t i = 0; i < sizeof tags; i++) {
+        coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
+        coffer_error err = COFFER_ERROR_INIT;
+        wav[FORMAT_AT] = tags[i];
+        assert_int_equal(coffer_audio_probe(&info, wav, size, &err), COFFER_E_UNSUPPORTED);
+        assert_non_null(strstr(err.text, "is not decoded"));
+    }
+    free(wav);
+}
+
 static void a_cut_sound_is_an_error_wherever_it_is_cut(void **state)
 {
     (void)state;
@@ -178,6 +195,7 @@ int main(void)
         cmocka_unit_test(wav_becomes_numbers_from_minus_one_to_one),
         cmocka_unit_test(flac_becomes_the_numbers_that_went_in),
         cmocka_unit_test(wav_of_another_codec_is_counted_by_the_library),
+        cmocka_unit_test(block_codecs_of_wav_are_refused),
         cmocka_unit_test(a_cut_sound_is_an_error_wherever_it_is_cut),
         cmocka_unit_test(a_streamed_wav_is_read_to_its_end),
         cmocka_unit_test(the_room_for_samples_is_checked),

@@ -25,7 +25,14 @@ coffer_status coffer__mldf_batch_value(coffer__mldf_room *room, size_t *size, co
     status = coffer__mldf_reserve(room, 0, err);
     if (status)
         return status;
-    return coffer__mldf_decode(room, size, worker->decoder, set, &value, stored, err);
+    coffer_error why = COFFER_ERROR_INIT;
+    status = coffer__mldf_decode(room, size, worker->decoder, set, &value, stored, &why);
+    if (!status)
+        return COFFER_OK;
+    if (room->too_small)
+        return coffer__fail_copy(err, &why);
+    *size = 0;
+    return coffer__mldf_accept_undecoded(set, &value, stored, crc, &why, err);
 }
 
 static coffer_status fail_room(const coffer_mldf_batch *batch, const coffer__mldf_wanted *wanted,

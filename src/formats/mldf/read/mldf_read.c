@@ -44,16 +44,31 @@ coffer_status coffer__mldf_check_entry(uint32_t *crc, const coffer_mldf *set, ui
 coffer_status coffer__mldf_check_crc(const coffer_mldf *set, const coffer__mldf_value *value,
                                      const uint8_t *stored, uint32_t crc, coffer_error *err)
 {
+    coffer_error damage = COFFER_ERROR_INIT;
     uint32_t found;
     if (!set->verify || value->size == 0 || !coffer__mldf_has_sums(set))
         return COFFER_OK;
     found = coffer__crc32(0, stored, value->size);
     if (found == crc)
         return COFFER_OK;
-    return coffer__mldf_fail_value(
-        err, COFFER_E_BAD_CHECKSUM, value->offset, set, value->sample, value->field,
-        "the CRC-32 of its %lu bytes at %" PRIu64 " is %08lx, the table says %08lx",
-        (unsigned long)value->size, value->offset, (unsigned long)found, (unsigned long)crc);
+    coffer__mldf_fail_value(&damage, COFFER_E_BAD_CHECKSUM, value->offset, set, value->sample, value->field,
+                            "the CRC-32 of its %lu bytes at %" PRIu64 " is %08lx, the table says %08lx",
+                            (unsigned long)value->size, value->offset, (unsigned long)found,
+                            (unsigned long)crc);
+    return set->strict ? coffer__fail_copy(err, &damage)
+                       : coffer__source_accept_damage(set->source, &damage, err);
+}
+
+coffer_status coffer__mldf_accept_undecoded(const coffer_mldf *set, const coffer__mldf_value *value,
+                                            const uint8_t *stored, uint32_t crc, const coffer_error *why,
+                                            coffer_error *err)
+{
+    coffer_error empty = COFFER_ERROR_INIT;
+    bool damaged = set->verify && coffer__mldf_has_sums(set) && coffer__crc32(0, stored, value->size) != crc;
+    if (set->strict || !damaged || why->status == COFFER_E_NO_MEMORY || why->status == COFFER_E_KEY_NEEDED)
+        return coffer__fail_copy(err, why);
+    coffer__fail(&empty, why->status, why->offset, "%s; the value is left empty", why->text);
+    return coffer__source_accept_damage(set->source, &empty, err);
 }
 
 /* The row bytes of a scalar or of a type that is unknown. */
@@ -112,8 +127,11 @@ static coffer_status read_decoded(coffer_bytes *out, const coffer_mldf *set, con
         status = coffer__mldf_check_crc(set, value, stored, crc, err);
     if (!status)
         status = coffer__mldf_reserve(&room, 0, err);
-    if (!status)
-        status = coffer__mldf_decode(&room, &size, decoder, set, value, stored, err);
+    coffer_error why = COFFER_ERROR_INIT;
+    if (!status && coffer__mldf_decode(&room, &size, decoder, set, value, stored, &why)) {
+        size = 0;
+        status = coffer__mldf_accept_undecoded(set, value, stored, crc, &why, err);
+    }
     if (!status)
         out->size = size;
     coffer_free(own.data);

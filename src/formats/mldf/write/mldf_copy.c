@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "formats/mldf/write/mldf_write.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 
@@ -160,6 +161,7 @@ coffer_status coffer__mldf_copier_init(coffer__mldf_copier *out, coffer_mldf_wri
     if (status)
         return status;
     copier.set->verify = true;
+    copier.set->strict = true;
     status = coffer__mldf_row_reader_init(&copier.rows, copier.set, err);
     if (!status)
         status = coffer__mldf_read_marks(&copier.marks, &copier.mark_count, copier.set, err);
@@ -203,16 +205,53 @@ coffer_status coffer__mldf_put_stored(coffer_mldf_writer *writer, const coffer__
                                     COFFER__MLDF_STEP_SEAL, err);
 }
 
+static coffer_status mark_value(coffer__mldf_copier *copier, size_t to, coffer_mldf_mark_kind kind,
+                                coffer_error *err)
+{
+    coffer_mldf_writer *writer = copier->writer;
+    coffer__mldf_mark mark = { writer->sample, 1, (uint16_t)to, (uint16_t)kind };
+    if (!writer->guarded)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "a set without checksums has no place to record damage");
+    return coffer__mldf_add_mark(writer, &mark, err);
+}
+
+/* Bytes whose checksum is wrong, which the caller accepts: the new file marks them. */
+static coffer_status read_damaged(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
+                                  const coffer_error *damage, coffer_error *err)
+{
+    coffer_status status = coffer__source_accept_damage(copier->set->source, damage, err);
+    if (!status)
+        status = mark_value(copier, to, COFFER_MLDF_MARK_UNVERIFIED, err);
+    if (status)
+        return status;
+    copier->set->verify = false;
+    status = coffer_mldf_read_stored(&copier->stored, copier->set, sample, from, err);
+    copier->set->verify = true;
+    return status;
+}
+
 coffer_status coffer__mldf_copy_payload(coffer__mldf_copier *copier, uint64_t sample, size_t from, size_t to,
                                         coffer_error *err)
 {
     coffer__mldf_stored stored = { .sample = sample, .field = from, .id = copier->set->guard.id };
-    coffer_status status = coffer_mldf_read_stored(&copier->stored, copier->set, sample, from, err);
+    coffer_error damage = COFFER_ERROR_INIT;
+    coffer_status status = coffer_mldf_read_stored(&copier->stored, copier->set, sample, from, &damage);
+    bool damaged = status == COFFER_E_BAD_CHECKSUM;
+    if (damaged)
+        status = read_damaged(copier, sample, from, to, &damage, err);
+    else if (status)
+        coffer__fail_copy(err, &damage);
     if (status)
         return status;
     stored.bytes = copier->stored.data;
     stored.size = copier->stored.size;
-    return coffer__mldf_put_stored(copier->writer, &stored, to, &copier->plain, err);
+    coffer_error sealed = COFFER_ERROR_INIT;
+    status = coffer__mldf_put_stored(copier->writer, &stored, to, &copier->plain, &sealed);
+    /* A damaged seal does not open, so the value cannot be sealed for its new place: it is absent. */
+    if (damaged && status == COFFER_E_AUTHENTICATION_FAILED)
+        return mark_value(copier, to, COFFER_MLDF_MARK_LOST, err);
+    return status ? coffer__fail_copy(err, &sealed) : COFFER_OK;
 }
 
 coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sample, coffer_error *err)

@@ -6,6 +6,7 @@
 #include "base/report.h"
 #include "base/work.h"
 #include "formats/mldf/write/mldf_write.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 
@@ -358,11 +359,15 @@ coffer_status coffer__mldf_compact(coffer_node *out, const char *path, const cha
     const char *target = out_path ? out_path : path;
     coffer_mldf_open_opts open_options = COFFER_MLDF_OPEN_OPTS_INIT;
     coffer__update *update = NULL;
+    coffer_report *damage = NULL;
     coffer_mldf *set = NULL;
-    coffer_status status;
     open_options.limits = opts->limits;
+    coffer_status status = opts->allow_damaged ? coffer_report_new(&damage, 0, err) : COFFER_OK;
     /* The lock keeps writers out until the new file has the name. */
-    status = coffer__update_open(&update, path, NULL, err);
+    if (!status)
+        status = coffer__update_open(&update, path, NULL, err);
+    if (!status && damage)
+        coffer_source_keep_damaged(coffer__update_source(update), damage);
     if (!status)
         status = coffer_mldf_open(&set, coffer__update_source(update), &open_options, err);
     if (!status)
@@ -370,8 +375,11 @@ coffer_status coffer__mldf_compact(coffer_node *out, const char *path, const cha
     if (status)
         goto out;
     status = describe_sizes(out, set, target, err);
+    if (!status && damage)
+        status = coffer__source_describe_damage(out, damage, err);
 out:
     coffer_mldf_close(set);
     coffer__update_close(update);
+    coffer_report_free(damage);
     return status;
 }
