@@ -89,7 +89,7 @@ static void repair_parts(uint8_t *bytes, size_t size)
     size_t end = end_of_part(bytes, size);
     repair_header(bytes + 1, end - 1, COFFER__MLYZE_PART_MAGIC);
     if (end - 1 > COFFER__MLYZE_PARTS_HEADER)
-        fuzz_repair_blocks(bytes + 1, COFFER__MLYZE_PARTS_HEADER, end - 1);
+        fuzz_repair_blocks(bytes + 1, COFFER__MLYZE_PARTS_HEADER, end - 1, false);
     repair_header(bytes + end, size - end, COFFER__MLYZE_STRINGS_MAGIC);
     repair_chunks(bytes + end, size - end);
 }

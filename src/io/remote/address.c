@@ -14,16 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const schemes[] = { "http://", "https://", "s3://", "hf://" };
-
-bool coffer_is_remote(const char *path)
-{
-    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
-        if (strncmp(path, schemes[i], strlen(schemes[i])) == 0)
-            return true;
-    return false;
-}
-
 void coffer__remote_address_free(coffer__remote_address *address)
 {
     coffer__free(address->shown);

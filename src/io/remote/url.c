@@ -3,11 +3,22 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "coffer/source.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_URL 8192
+
+static const char *const schemes[] = { "http://", "https://", "s3://", "hf://" };
+
+bool coffer_is_remote(const char *path)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (strncmp(path, schemes[i], strlen(schemes[i])) == 0)
+            return true;
+    return false;
+}
 
 void coffer__url_free(coffer__url *url)
 {
