@@ -128,7 +128,7 @@ def dequantizing():
     for kind in ("q8", "k4", "q8", "k4"):  # twice, so that both see the same moments of the machine
         task = f"dequantize {kind}, 4096 x 4096"
         out = model[kind].dequantize()
-        contest = Contest(task, unit="ms", runs=9, repeat=3)
+        contest = Contest(task, unit="ms", runs=25)
         contest.enter(OURS, lambda: lambda: model[kind].dequantize(out=out))
         contest.run()
         if not os.path.exists(program):

@@ -33,6 +33,8 @@ GOALS = [
     ("open, list 1000 names, one tensor", "safetensors", 2.0),
     ("load 1 GB as NumPy arrays", "safetensors", 1.0),
     ("load 1 GB as torch tensors", "safetensors", 1.0),
+    ("load 1 GB as NumPy arrays and sum them", "safetensors", 1 / 1.05),
+    ("load 1 GB as torch tensors and sum them", "safetensors", 1 / 1.05),
     ("dequantize q8, 4096 x 4096", "C", 1 / 1.05),
     ("dequantize k4, 4096 x 4096", "C", 1 / 1.05),
     ('ds[i, "label"]', None, 1e-6),
