@@ -62,6 +62,12 @@ check-portable:
 	@$(BOOTSTRAP) build test portable
 	@JOBS=$(JOBS) scripts/check-portable
 
+##check-python-latest  the wheel in an empty environment, and all Python tests with the newest packages of PyPI
+.PHONY: check-python-latest
+check-python-latest:
+	@$(BOOTSTRAP) build test extra
+	@scripts/check-python-latest
+
 ##install        build and install the release: PREFIX=/usr/local DESTDIR=
 .PHONY: install
 install:
@@ -77,6 +83,14 @@ bench:
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release -j$(JOBS) --target all bench/all
 	@scripts/bench build/release
+
+##bench-python   run the benchmarks of the Python package; OPTIONS="--cpu-time --docs docs/python.md"
+.PHONY: bench-python
+bench-python:
+	@$(BOOTSTRAP) build
+	@cmake --preset release -DCOFFER_PYTHON=ON >/dev/null
+	@cmake --build --preset release -j$(JOBS) --target python_core coffer_command coffer_modules bench_quant
+	@scripts/bench-python build/release $(OPTIONS)
 
 ##bench-peers    install the peers of the benchmarks into build/peers
 .PHONY: bench-peers

@@ -290,6 +290,13 @@ static bool is_operand(const char *word)
     return word[0] != '-' || word[1] == '\0' || isdigit((unsigned char)word[1]);
 }
 
+/* True when the operand ends the options. */
+static bool add_operand(cli_args *args, const char *word)
+{
+    args->operands[args->operand_count++] = word;
+    return args->verb->options_first;
+}
+
 int cli_parse(cli_args *out, const cli_verb *verb, int count, char *const *words)
 {
     parser p = { .args = out, .words = words, .count = count };
@@ -310,7 +317,7 @@ int cli_parse(cli_args *out, const cli_verb *verb, int count, char *const *words
         p.word = word;
         p.letter = 0;
         if (options_ended || is_operand(word))
-            out->operands[out->operand_count++] = word;
+            options_ended = add_operand(out, word) || options_ended;
         else if (strcmp(word, "--") == 0)
             options_ended = true;
         else

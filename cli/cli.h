@@ -61,8 +61,9 @@ typedef struct cli_verb {
     /* With run NULL: the row is that of the format which the extension of the last operand names, since the
      * verb makes that file. */
     bool makes_file;
-    bool hidden; /* not in the list of verbs */
-    bool pages;  /* prints text for people that may be long: a terminal gets a pager */
+    bool hidden;        /* not in the list of verbs */
+    bool options_first; /* the first operand ends the options: the rest belongs to another program */
+    bool pages;         /* prints text for people that may be long: a terminal gets a pager */
     /* The operand that the verb writes, when there are at least two: no other operand may be the same file.
      */
     enum { CLI_WRITES_NONE, CLI_WRITES_FIRST, CLI_WRITES_LAST } writes;

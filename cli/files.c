@@ -94,7 +94,7 @@ int cli_look_at_operands(const cli_args *args)
     size_t count = cli_operand_count(args);
     int status = CLI_OK;
     /* A check reports version and damage among its findings, repair and info the damage. */
-    if (strcmp(verb, "check") == 0)
+    if (strcmp(verb, "check") == 0 || args->verb->options_first)
         return CLI_OK;
     bool damage = strcmp(verb, "repair") != 0 && strcmp(verb, "info") != 0;
     if (args->verb->writes == CLI_WRITES_LAST && count > 0)

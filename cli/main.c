@@ -2,6 +2,7 @@
 #include "args.h"
 #include "files.h"
 #include "help.h"
+#include "record/parts.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -137,6 +138,8 @@ static int run_verb(const cli_verb *verb, int count, char *const *words)
         goto out;
     }
     status = cli_check_operands(&args);
+    if (!status)
+        status = cli_recover_operands(&args);
     if (!status)
         status = cli_check_files(&args);
     if (!status)

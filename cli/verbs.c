@@ -249,6 +249,20 @@ static const cli_verb temporaries = {
     .group = CLI_GROUP_TRACES,
 };
 
+static const cli_verb heap = {
+    .name = "heap",
+    .usage = "FILE",
+    .summary = "show the objects on the heap by type, and what keeps them alive",
+    .description =
+        "Reads a heap snapshot of a trace: its objects, the references between them, and the sizes of their "
+        "blocks. An object retains what would be freed with it: the objects that are reachable through it "
+        "alone. The roots are the objects that no other object refers to.",
+    .min_operands = 1,
+    .max_operands = 1,
+    .pages = true,
+    .group = CLI_GROUP_TRACES,
+};
+
 static const cli_verb flame = {
     .name = "flame",
     .usage = "FILE",
@@ -321,9 +335,11 @@ const cli_verb *const cli_verbs[] = {
     &concat,
     &split,
     &order,
+    &cli_verb_record,
     &peak,
     &leaks,
     &temporaries,
+    &heap,
     &flame,
     &timeline,
     &heatmap,

@@ -16,6 +16,7 @@ extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_info;
 extern const cli_verb cli_verb_ls;
 extern const cli_verb cli_verb_quantize;
+extern const cli_verb cli_verb_record;
 extern const cli_verb cli_verb_repair;
 extern const cli_verb cli_verb_version;
 

@@ -1,15 +1,153 @@
 /* append, for training sets: the samples of another set, or of anything that 'pack' makes one of. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/os.h"
-#include "io/temporary.h"
-#include "mldf/class_map.h"
+#include "coffer/mldf.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_value.h"
 #include "term.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+/* Labels of two sets that name their classes: a name has the same number in both, whatever it was in the
+ * second one. */
+
+typedef struct class_entry {
+    char *name;
+    size_t len;
+    int64_t label;
+} class_entry;
+
+typedef struct class_map {
+    const coffer_mldf *from;
+    size_t label, from_class; /* fields: of the first set's labels, of the second set's classes */
+    bool is_used;             /* both sets have a number "label" and a text "class" */
+    class_entry *slots;       /* a hash table; one without a name is free */
+    size_t capacity, count;
+    int64_t next; /* label of the next class that is new */
+    coffer_bytes bytes;
+} class_map;
+
+enum { FIRST_CAPACITY = 64 };
+
+static size_t field_of(const coffer_mldf *set, const char *name, uint16_t type)
+{
+    size_t field = coffer_mldf_find_field(set, name);
+    return field != SIZE_MAX && coffer_mldf_field_at(set, field)->type == type ? field : SIZE_MAX;
+}
+
+/* FNV-1a, 32 bits. */
+static uint32_t hash(const char *name, size_t len)
+{
+    uint32_t value = 2166136261U;
+    for (size_t i = 0; i < len; i++)
+        value = (value ^ (uint8_t)name[i]) * 16777619U;
+    return value;
+}
+
+/* The slot of the name, or the free one where it belongs. */
+static class_entry *find(class_entry *slots, size_t capacity, const char *name, size_t len)
+{
+    size_t at = hash(name, len) & (capacity - 1);
+    while (slots[at].name && (slots[at].len != len || memcmp(slots[at].name, name, len) != 0))
+        at = (at + 1) & (capacity - 1);
+    return &slots[at];
+}
+
+static bool grow(class_map *map)
+{
+    size_t capacity = map->capacity ? 2 * map->capacity : FIRST_CAPACITY;
+    class_entry *slots = coffer__calloc(capacity, sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < map->capacity; i++)
+        if (map->slots[i].name)
+            *find(slots, capacity, map->slots[i].name, map->slots[i].len) = map->slots[i];
+    coffer__free(map->slots);
+    map->slots = slots;
+    map->capacity = capacity;
+    return true;
+}
+
+/* The label of a name; one that is new gets the label given. */
+static coffer_status look_up(int64_t *label, class_map *map, const char *name, size_t len, coffer_error *err)
+{
+    if (2 * map->count >= map->capacity && !grow(map))
+        return coffer__fail_no_memory(err, 2 * map->capacity * sizeof *map->slots);
+    class_entry *entry = find(map->slots, map->capacity, name, len);
+    if (!entry->name) {
+        entry->name = coffer__strndup(name, len);
+        if (!entry->name)
+            return coffer__fail_no_memory(err, len);
+        entry->len = len;
+        entry->label = *label;
+        map->count++;
+        if (*label >= map->next && *label < INT64_MAX)
+            map->next = *label + 1;
+    }
+    *label = entry->label;
+    return COFFER_OK;
+}
+
+static coffer_status read_classes(class_map *map, const coffer_mldf *old, size_t class_field,
+                                  coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    uint64_t last = 0; /* equal names that follow each other are mostly one payload */
+    for (uint64_t i = 0; i < coffer_mldf_sample_count(old) && !status; i++) {
+        coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
+        int64_t label;
+        status = coffer_mldf_entry_at(&entry, old, i, class_field, err);
+        if (status || !entry.present || entry.offset == last)
+            continue;
+        last = entry.offset;
+        status = coffer_mldf_get_text(&map->bytes, old, i, class_field, err);
+        if (!status)
+            status = coffer_mldf_get_int(&label, old, i, map->label, err);
+        if (!status)
+            status = look_up(&label, map, (const char *)map->bytes.data, map->bytes.size, err);
+    }
+    return status;
+}
+
+static void class_map_free(class_map *map)
+{
+    for (size_t i = 0; i < map->capacity; i++)
+        coffer__free(map->slots[i].name);
+    coffer__free(map->slots);
+    coffer_free(map->bytes.data);
+}
+
+/* Reads the classes of `old`. from : borrowed. */
+static coffer_status class_map_new(class_map *out, const coffer_mldf *old, const coffer_mldf *from,
+                                   coffer_error *err)
+{
+    class_map map = { .from = from, .bytes = COFFER_BYTES_INIT };
+    size_t class_field = field_of(old, "class", COFFER_MLDF_TEXT);
+    map.label = field_of(old, "label", COFFER_MLDF_INT);
+    map.from_class = field_of(from, "class", COFFER_MLDF_TEXT);
+    map.is_used = class_field != SIZE_MAX && map.label != SIZE_MAX && map.from_class != SIZE_MAX;
+    coffer_status status = map.is_used ? read_classes(&map, old, class_field, err) : COFFER_OK;
+    if (!status)
+        *out = map;
+    else
+        class_map_free(&map);
+    return status;
+}
+
+/* The label that a sample of `from` gets in field `field` of the first set: *label stays for fields that are
+ * no labels, and for samples without a class. */
+static coffer_status class_map_label(int64_t *label, class_map *map, uint64_t sample, size_t field,
+                                     coffer_error *err)
+{
+    if (!map->is_used || field != map->label)
+        return COFFER_OK;
+    coffer_status status = coffer_mldf_get_text(&map->bytes, map->from, sample, map->from_class, err);
+    if (status)
+        return status == COFFER_E_MISSING ? COFFER_OK : status;
+    *label = map->next;
+    return look_up(label, map, (const char *)map->bytes.data, map->bytes.size, err);
+}
 
 static const cli_option options[] = {
     { "kind", 0, "KIND", "images|audio|text|arrays|webdataset|manifest", "kind of IN when it is not a set",
@@ -33,8 +171,8 @@ typedef struct append_job {
     coffer_mldf_writer_opts opts;
     coffer_source *src;
     coffer_mldf *new_set;
-    char *temporary; /* NULL when IN is a set */
-    bool temporary_is_there;
+    char *temporary; /* while IN is packed */
+    bool was_packed; /* false when IN is a set */
     class_map classes;
     size_t *fields; /* for each field of FILE the one of IN, or SIZE_MAX */
     coffer_bytes bytes;
@@ -69,12 +207,10 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
     coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_node *packed = NULL;
-    int fd;
-    coffer_status status = coffer__temporary_create(&fd, &job->temporary, job->path, err);
+    coffer_status status = coffer_temporary_create(&job->temporary, job->path, err);
     if (status)
         return status;
-    job->temporary_is_there = true;
-    coffer__os_close(fd);
+    job->was_packed = true;
     opts.kind = cli_has(job->args, "kind") ? (coffer_dataset_kind)(cli_choice(job->args, "kind", 0) + 1)
                                            : COFFER_DATASET_AUTO;
     opts.raw = wants_pixels(job->old);
@@ -94,15 +230,6 @@ static coffer_status pack_first(append_job *job, coffer_error *err)
     return status;
 }
 
-static void remove_temporary(append_job *job)
-{
-    if (!job->temporary_is_there)
-        return;
-    coffer__os_unlink(job->temporary);
-    coffer__temporary_forget(job->temporary);
-    job->temporary_is_there = false;
-}
-
 static coffer_status open_new(append_job *job, coffer_error *err)
 {
     coffer_mldf_open_opts opts = COFFER_MLDF_OPEN_OPTS_INIT;
@@ -116,7 +243,8 @@ static coffer_status open_new(append_job *job, coffer_error *err)
     if (!status)
         status = coffer_mldf_open(&job->new_set, job->src, &opts, err);
     /* Open files need no name: nothing is left of it whatever happens from here on. */
-    remove_temporary(job);
+    coffer_temporary_remove(job->temporary);
+    job->temporary = NULL;
     return status;
 }
 
@@ -276,7 +404,6 @@ static void clean_up(append_job *job)
 {
     coffer_mldf_close(job->new_set);
     coffer_source_close(job->src);
-    coffer__free(job->temporary);
     coffer__free(job->fields);
     class_map_free(&job->classes);
     coffer_free(job->bytes.data);
@@ -299,7 +426,7 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
         status = match_fields(&job, &err);
     if (!status)
         status = class_map_new(&job.classes, set, job.new_set, &err);
-    if (status && job.temporary)
+    if (status && job.was_packed)
         result = cli_fail_between(job.in_path, job.path, &err,
                                   coffer__is_about_file(status) ? "nothing was appended" : NULL);
     else if (status)

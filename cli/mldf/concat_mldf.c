@@ -1,7 +1,6 @@
 /* concat, for training sets. */
 #include "base/memory.h"
 #include "mldf/mldf_verbs.h"
-#include "mldf/set_report.h"
 #include "term.h"
 
 static const cli_option options[] = {

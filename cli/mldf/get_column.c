@@ -3,9 +3,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "io/os.h"
 #include "io/sink.h"
-#include "outside/arrays/npy.h"
 #include "term.h"
 
 #include <errno.h>
@@ -96,24 +94,18 @@ static coffer_status put_list(coffer__sink *sink, mldf_get *job, coffer_error *e
 static coffer_status put_header(coffer__sink *sink, const mldf_get *job, coffer_error *err)
 {
     const coffer_mldf_field *about = coffer_mldf_field_at(job->reader.set, job->place.field);
-    coffer__buffer header = COFFER__BUFFER_INIT;
-    coffer__npy_field field;
     coffer_dtype dtype = about->kind == COFFER_MLDF_ENTRY_INT     ? COFFER_DTYPE_I64
                          : about->kind == COFFER_MLDF_ENTRY_FLOAT ? COFFER_DTYPE_F64
                                                                   : about->dtype;
-    if (!coffer__npy_field_of(&field, dtype))
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "NumPy has no type for %s",
-                            coffer_dtype_name(dtype));
-    coffer__npy npy = { .fields = &field, .field_count = 1, .item_size = field.size };
-    npy.shape[npy.dimensions++] = job->place.end - job->place.first;
-    npy.count = npy.shape[0];
-    for (uint32_t i = 0; !is_scalar(about) && i < about->ndim; i++) {
-        npy.shape[npy.dimensions++] = about->dims[i];
-        npy.count *= about->dims[i];
-    }
-    coffer__npy_put_header(&header, &npy);
-    coffer_status status = put_out(sink, &header, err);
-    coffer__buffer_free(&header);
+    uint64_t dims[COFFER_MLDF_MAX_DIMS + 1] = { job->place.end - job->place.first };
+    size_t ndim = 1, len = 0;
+    for (uint32_t i = 0; !is_scalar(about) && i < about->ndim; i++)
+        dims[ndim++] = about->dims[i];
+    uint8_t *header = NULL;
+    coffer_status status = coffer_npy_header(&header, &len, dtype, dims, ndim, err);
+    if (!status)
+        status = coffer__sink_write(sink, header, len, err);
+    coffer_free(header);
     return status;
 }
 
@@ -246,7 +238,7 @@ static coffer_status make_folders(char *path, size_t from, coffer_error *err)
 {
     for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        bool made = coffer__os_make_folder(path, 0777) == 0 || errno == EEXIST;
+        bool made = mkdir(path, 0777) == 0 || errno == EEXIST;
         *slash = '/';
         if (!made)
             return coffer__fail_errno(err, "cannot create the folder", errno);
@@ -312,7 +304,7 @@ int mldf_get_files(mldf_get *job)
     if (is_scalar(coffer_mldf_field_at(job->reader.set, job->place.field)))
         return cli_usage(job->args, "numbers need no file each: name one file, such as %slabels.npy",
                          job->output);
-    if (coffer__os_make_folder(job->output, 0777) != 0 && errno != EEXIST) {
+    if (mkdir(job->output, 0777) != 0 && errno != EEXIST) {
         coffer__fail_errno(&err, "cannot create the folder", errno);
         return cli_fail(job->output, &err, NULL);
     }

@@ -2,6 +2,7 @@
 #ifndef COFFER_CLI_MLDF_VERBS_H
 #define COFFER_CLI_MLDF_VERBS_H
 
+#include "cli.h"
 #include "files.h"
 
 extern const cli_format_verb cli_mldf_append;
@@ -33,5 +34,16 @@ int mldf_write_opts(coffer_mldf_writer_opts *out, const cli_args *args, const cl
                     const coffer_mldf *like);
 /* A file is changed where it is: 0, or CLI_USAGE when it is standard input. */
 int mldf_expect_file(const cli_args *args);
+
+/* Reports a new set, as a line or as JSON. */
+
+/* "train.mldf: samples: 60,000, fields: 2, 47.1 MiB", or file, format, size, samples, fields. */
+int mldf_report_set(const char *path, bool json);
+/* The line alone. */
+void mldf_print_set(const coffer_node *described);
+
+/* set --add-field, set --field. */
+int mldf_add_field(const cli_args *args, const coffer_mldf *set, const cli_key *key);
+int mldf_set_field(const cli_args *args, const coffer_mldf *set, const cli_key *key);
 
 #endif

@@ -3,7 +3,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "mldf/mldf_verbs.h"
-#include "mldf/set_report.h"
 #include "term.h"
 
 #include <inttypes.h>

@@ -1,10 +1,8 @@
 #include "mldf/sample_file.h"
 
-#include "base/bytes.h"
-#include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "outside/arrays/npy.h"
+#include "coffer/convert.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -149,17 +147,13 @@ static coffer_status put_encoded(coffer__buffer *out, const coffer_pixels *pixel
 static coffer_status put_npy(coffer__buffer *out, coffer_dtype dtype, const uint64_t *dims, size_t ndim,
                              const void *elements, size_t size, coffer_error *err)
 {
-    coffer__npy_field field;
-    if (!coffer__npy_field_of(&field, dtype))
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "NumPy has no type for %s",
-                            coffer_dtype_name(dtype));
-    coffer__npy npy = { .fields = &field, .field_count = 1, .item_size = field.size, .dimensions = ndim };
-    npy.count = 1;
-    for (size_t i = 0; i < ndim; i++) {
-        npy.shape[i] = dims[i];
-        npy.count *= dims[i];
-    }
-    coffer__npy_put_header(out, &npy);
+    uint8_t *header = NULL;
+    size_t len = 0;
+    coffer_status status = coffer_npy_header(&header, &len, dtype, dims, ndim, err);
+    if (status)
+        return status;
+    coffer__buffer_append(out, header, len);
+    coffer_free(header);
     coffer__buffer_append(out, elements, size);
     return COFFER_OK;
 }
@@ -218,12 +212,14 @@ static float pcm_at(const uint8_t *at, unsigned bits)
     case 8:
         return ((float)*at - 128.0F) / 128.0F;
     case 16:
-        return (float)(int16_t)coffer__load_u16(at) / 32768.0F;
+        return (float)(int16_t)(at[0] | at[1] << 8) / 32768.0F;
     case 24:
         return (float)(int32_t)((uint32_t)at[0] << 8 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 24) /
                2147483648.0F;
     default:
-        return (float)(int32_t)coffer__load_u32(at) / 2147483648.0F;
+        return (float)(int32_t)((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
+                                (uint32_t)at[3] << 24) /
+               2147483648.0F;
     }
 }
 
@@ -250,15 +246,14 @@ static coffer_status sound_of_pcm(float **out, uint64_t *frames, const sample_re
 static coffer_status sound_of_file(float **out, const coffer_audio_info *info, const sample_reader *reader,
                                    coffer_error *err)
 {
-    uint64_t count;
-    if (!coffer__mul_u64(&count, info->frames, info->channels))
-        count = UINT64_MAX;
-    float *values =
-        count < SIZE_MAX / sizeof(float) ? coffer__alloc_array((size_t)count + 1, sizeof *values) : NULL;
+    size_t most = SIZE_MAX / sizeof(float) - 1;
+    if (info->channels > 0 && info->frames > most / info->channels)
+        return coffer__fail_no_memory(err, UINT64_MAX);
+    size_t count = (size_t)info->frames * info->channels;
+    float *values = coffer__alloc_array(count + 1, sizeof *values);
     if (!values)
         return coffer__fail_no_memory(err, count * sizeof *values);
-    coffer_status status =
-        coffer_audio_decode(values, (size_t)count, reader->bytes.data, reader->bytes.size, err);
+    coffer_status status = coffer_audio_decode(values, count, reader->bytes.data, reader->bytes.size, err);
     if (!status)
         *out = values;
     else
@@ -299,22 +294,29 @@ coffer_status sample_sound(float **out, uint64_t *frames, uint32_t *channels, ui
     return status;
 }
 
+/* Little-endian. */
+static void put_number(uint8_t *out, size_t bytes, uint32_t number)
+{
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = (uint8_t)(number >> 8 * i);
+}
+
 /* RIFF | size | WAVE | fmt, 16 bytes | data */
 static void put_wav_head(coffer__buffer *out, unsigned format, unsigned channels, uint32_t rate,
                          unsigned bits, size_t size)
 {
     uint8_t head[44] = "RIFF....WAVEfmt ";
     uint32_t frame = channels * bits / 8;
-    coffer__store_u32(head + 4, (uint32_t)(36 + size));
-    coffer__store_u32(head + 16, 16);
-    coffer__store_u16(head + 20, (uint16_t)format);
-    coffer__store_u16(head + 22, (uint16_t)channels);
-    coffer__store_u32(head + 24, rate);
-    coffer__store_u32(head + 28, rate * frame);
-    coffer__store_u16(head + 32, (uint16_t)frame);
-    coffer__store_u16(head + 34, (uint16_t)bits);
+    put_number(head + 4, 4, (uint32_t)(36 + size));
+    put_number(head + 16, 4, 16);
+    put_number(head + 20, 2, format);
+    put_number(head + 22, 2, channels);
+    put_number(head + 24, 4, rate);
+    put_number(head + 28, 4, rate * frame);
+    put_number(head + 32, 2, frame);
+    put_number(head + 34, 2, bits);
     memcpy(head + 36, "data", 4);
-    coffer__store_u32(head + 40, (uint32_t)size);
+    put_number(head + 40, 4, (uint32_t)size);
     coffer__buffer_append(out, head, sizeof head);
 }
 

@@ -2,8 +2,6 @@
 
 #include "coffer/media.h"
 
-#include "base/bytes.h"
-#include "base/elements.h"
 #include "base/memory.h"
 #include "base/real.h"
 #include "term.h"
@@ -60,6 +58,12 @@ static bool is_locked(const sample_reader *reader, const coffer_mldf_field *fiel
 static bool is_text(const coffer_mldf_field *field, const coffer_mldf_entry *entry)
 {
     return field->type == COFFER_MLDF_JSON || (field->kind == COFFER_MLDF_ENTRY_TEXT && entry->encoding == 0);
+}
+
+/* Tokens are stored little-endian. */
+static uint32_t token_at(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
 /* ---- For people ---- */
@@ -136,7 +140,7 @@ static coffer_status put_tokens(coffer__buffer *out, sample_reader *reader, uint
 {
     coffer_status status = coffer_mldf_get_tokens(&reader->bytes, reader->set, sample, field, err);
     for (size_t i = 0; !status && i + 4 <= reader->bytes.size; i += 4)
-        coffer__buffer_printf(out, "%s%" PRIu32, i ? " " : "", coffer__load_u32(reader->bytes.data + i));
+        coffer__buffer_printf(out, "%s%" PRIu32, i ? " " : "", token_at(reader->bytes.data + i));
     return status;
 }
 
@@ -216,14 +220,14 @@ static void put_elements(coffer__json_writer *json, const coffer_bytes *bytes, c
     size_t size = coffer_dtype_size(dtype), count = size ? bytes->size / size : 0;
     coffer_dtype to = pairs ? COFFER_DTYPE_C128 : COFFER_DTYPE_F64;
     coffer__json_key(json, "values");
-    if (!size || !coffer__elements_can_convert(to, dtype)) {
+    if (!size || !coffer_dtype_can_convert(to, dtype)) {
         coffer__json_write_null(json);
         return;
     }
     coffer__json_open_array(json);
     for (size_t done = 0; done < count;) {
         size_t now = count - done < AT_ONCE ? count - done : AT_ONCE;
-        coffer__elements_convert(reals, to, bytes->data + done * size, dtype, now);
+        coffer_dtype_convert(reals, to, bytes->data + done * size, dtype, now);
         for (size_t i = 0; i < now * (pairs ? 2 : 1); i++)
             coffer__json_write_f64(json, reals[i]);
         done += now;
@@ -303,7 +307,7 @@ static coffer_status put_token_list(coffer__json_writer *json, sample_reader *re
         return status;
     coffer__json_open_array(json);
     for (size_t i = 0; i + 4 <= reader->bytes.size; i += 4)
-        coffer__json_write_u64(json, coffer__load_u32(reader->bytes.data + i));
+        coffer__json_write_u64(json, token_at(reader->bytes.data + i));
     coffer__json_close_array(json);
     return COFFER_OK;
 }

@@ -1,7 +1,6 @@
 /* set, for training sets: single values, all of one command in one commit, or a new field. */
 #include "base/fail.h"
 #include "base/memory.h"
-#include "mldf/add_field.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_input.h"
 #include "mldf/sample_place.h"
@@ -39,7 +38,7 @@ typedef struct set_job {
     const cli_key *key;
     change *changes;
     size_t count;
-    sample_input input;
+    coffer_mldf_value_input *input;
     const change *wrong; /* whose value was refused */
 } set_job;
 
@@ -114,7 +113,7 @@ static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sa
     const change *found = bsearch(&wanted, job->changes, job->count, sizeof *job->changes, compare);
     if (!found || !found->text)
         return COFFER_OK;
-    coffer_status status = sample_input_text(&job->input, writer, field, found->text, err);
+    coffer_status status = sample_input_text(job->input, writer, field, found->text, err);
     job->wrong = status ? found : NULL;
     return status;
 }
@@ -132,7 +131,8 @@ static coffer_status replace(set_job *job, coffer_error *err)
         samples[i] = job->changes[i].sample;
         fields[i] = job->changes[i].field;
     }
-    sample_input_init(&job->input);
+    if (!status)
+        status = coffer_mldf_value_input_new(&job->input, err);
     cli_hold_signals();
     if (!status)
         status = coffer_mldf_update_replace(cli_operand(job->args, 0), samples, fields, job->count, fill, job,
@@ -141,7 +141,7 @@ static coffer_status replace(set_job *job, coffer_error *err)
         cli_release_signals();
     else
         cli_finish_signals();
-    sample_input_free(&job->input);
+    coffer_mldf_value_input_free(job->input);
     coffer__free(samples);
     coffer__free(fields);
     return status;

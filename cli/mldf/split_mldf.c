@@ -1,15 +1,12 @@
 /* split, for training sets: by shares or by a number of samples, in order or shuffled. */
 #include "base/buffer.h"
-#include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/table.h"
-#include "io/file.h"
-#include "io/os.h"
 #include "mldf/mldf_verbs.h"
 #include "mldf/sample_place.h"
-#include "mldf/set_report.h"
 #include "term.h"
+
+#include "coffer/dataset.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { PARTS_MAX = 100000 };
 
@@ -42,10 +38,9 @@ static const cli_option options[] = {
 };
 
 typedef struct part {
-    char *path, *temporary;
+    char *path;
     uint64_t first, end; /* positions in the order */
     double share_end;    /* sum of the shares up to this part */
-    bool written, renamed;
 } part;
 
 typedef struct split_job {
@@ -69,7 +64,7 @@ static char *part_path(const cli_args *args, const char *name, size_t name_len)
 {
     coffer__buffer path = COFFER__BUFFER_INIT;
     const char *in = cli_operand(args, 0), *folder = cli_value(args, "output");
-    const char *base = in + coffer__file_folder_len(in), *dot = strrchr(base, '.');
+    const char *slash = strrchr(in, '/'), *base = slash ? slash + 1 : in, *dot = strrchr(base, '.');
     size_t stem = dot && dot > base ? (size_t)(dot - base) : strlen(base);
     if (folder)
         coffer__buffer_printf(&path, "%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/");
@@ -104,6 +99,12 @@ static bool is_twice(const split_job *job)
     return false;
 }
 
+/* Part of a file name. */
+static bool is_plain_name(const char *name, size_t len)
+{
+    return len > 0 && !memchr(name, '/', len) && !memchr(name, '\\', len);
+}
+
 /* "NAME=SHARE" or "SHARE"; *text is moved past it. */
 static bool read_share(const char **text, const char **name, size_t *name_len, double *share)
 {
@@ -115,7 +116,7 @@ static bool read_share(const char **text, const char **name, size_t *name_len, d
     *share = strtod(number, &stop);
     *text = *end ? end + 1 : end;
     return stop == end && stop > number && *share > 0 && *share <= 1 &&
-           (!equals || coffer__file_name_is_plain(*name, *name_len));
+           (!equals || is_plain_name(*name, *name_len));
 }
 
 /* Bounds are rounded sums, so that the parts fit without a gap; the last takes what rounding left. */
@@ -155,7 +156,7 @@ static int plan_shares(split_job *job, const char *list)
 
 static int plan_every(split_job *job, uint64_t every)
 {
-    uint64_t count = coffer__divide_up(job->samples, every);
+    uint64_t count = job->samples / every + (job->samples % every != 0);
     if (count > PARTS_MAX)
         return cli_usage(job->args, "--every %" PRIu64 " would make %" PRIu64 " files; the maximum is %d",
                          every, count, PARTS_MAX);
@@ -214,14 +215,22 @@ static int compare_strata(const void *a, const void *b)
     return (x->position > y->position) - (x->position < y->position);
 }
 
+/* FNV-1a: equal values have equal numbers, and different ones almost never do. */
+static uint64_t hash_of(const coffer_bytes *bytes)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < bytes->size; i++)
+        hash = (hash ^ bytes->data[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 static coffer_status read_value(uint64_t *out, const split_job *job, size_t field, uint64_t sample,
                                 coffer_bytes *bytes, coffer_error *err)
 {
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_status status = coffer_mldf_read(bytes, &entry, job->set, sample, field, err);
-    *out = coffer_mldf_field_at(job->set, field)->kind == COFFER_MLDF_ENTRY_INT
-               ? (uint64_t)entry.i64
-               : coffer__hash(bytes->data ? bytes->data : (const uint8_t *)"", bytes->size);
+    *out = coffer_mldf_field_at(job->set, field)->kind == COFFER_MLDF_ENTRY_INT ? (uint64_t)entry.i64
+                                                                                : hash_of(bytes);
     return status;
 }
 
@@ -307,75 +316,26 @@ static int step(void *context, uint64_t done, uint64_t total)
     return bar->progress.step(bar->progress.context, done, total) || cli_signal_waits();
 }
 
-static coffer_status write_part(const split_job *job, part *which, const coffer_mldf_writer_opts *opts,
-                                term_progress *bar, coffer_error *err)
-{
-    coffer_mldf_extract_opts extract = COFFER_MLDF_EXTRACT_OPTS_INIT;
-    coffer_progress progress = { sizeof(coffer_progress), step, bar };
-    extract.samples = job->order + which->first;
-    extract.sample_count = which->end - which->first;
-    extract.write = opts;
-    extract.progress = &progress;
-    coffer_status status = coffer_mldf_extract(which->temporary, job->set, &extract, err);
-    which->written = !status;
-    if (!status && cli_signal_waits())
-        status = coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    return status;
-}
-
-/* Each part is written under another name first: no file appears before all of them are complete. */
-static coffer_status prepare_part(part *which, bool force, coffer_error *err)
-{
-    coffer__buffer path = COFFER__BUFFER_INIT;
-    struct stat st;
-    size_t folder = coffer__file_folder_len(which->path);
-    if (!force && coffer__os_stat(which->path, &st) == 0)
-        return coffer__fail_output(err,
-                                   coffer__fail(err, COFFER_E_EXISTS, COFFER_OFFSET_NONE, "already exists"));
-    coffer__buffer_printf(&path, "%.*s.%s.%ld.split", (int)folder, which->path, which->path + folder,
-                          (long)getpid());
-    coffer__buffer_append(&path, "", 1);
-    which->temporary = path.failed ? NULL : (char *)coffer__buffer_release(&path, NULL);
-    return which->temporary ? COFFER_OK : coffer__fail_no_memory(err, strlen(which->path));
-}
-
-static coffer_status rename_part(part *which, bool force, coffer_error *err)
-{
-    int failed = force ? coffer__os_rename(which->temporary, which->path)
-                       : coffer__os_rename_new(which->temporary, which->path);
-    if (failed)
-        return coffer__fail_output(err, coffer__fail_errno(err, "cannot rename", errno));
-    which->renamed = true;
-    return coffer__file_sync_folder(which->path, err);
-}
-
-/* With --force, a file that was replaced cannot come back; the new one is complete and stays. */
-static void undo(split_job *job, bool force)
-{
-    for (size_t i = 0; i < job->count; i++) {
-        if (job->parts[i].renamed && !force)
-            coffer__os_unlink(job->parts[i].path);
-        else if (job->parts[i].written && !job->parts[i].renamed)
-            coffer__os_unlink(job->parts[i].temporary);
-    }
-}
-
-static coffer_status write_all(split_job *job, const coffer_mldf_writer_opts *opts, size_t *at,
+static coffer_status write_all(const split_job *job, const coffer_mldf_writer_opts *opts, size_t *failed,
                                coffer_error *err)
 {
+    coffer_mldf_extract_opts extract = COFFER_MLDF_EXTRACT_OPTS_INIT;
     term_progress bar;
-    coffer_status status = COFFER_OK;
-    bool force = cli_has(job->args, "force");
-    for (*at = 0; *at < job->count && !status; ++*at)
-        status = prepare_part(&job->parts[*at], force, err);
-    if (status)
-        return status;
+    coffer_progress progress = { sizeof(coffer_progress), step, &bar };
+    coffer_mldf_split_part *parts = coffer__alloc_array(job->count, sizeof *parts);
+    if (!parts)
+        return coffer__fail_no_memory(err, job->count * sizeof *parts);
+    for (size_t i = 0; i < job->count; i++) {
+        const part *from = &job->parts[i];
+        parts[i] = (coffer_mldf_split_part){ sizeof *parts, from->path, job->order + from->first,
+                                             from->end - from->first };
+    }
+    extract.write = opts;
+    extract.progress = &progress;
     term_progress_start(&bar, "splitting", "samples");
-    for (*at = 0; *at < job->count && !status; ++*at)
-        status = write_part(job, &job->parts[*at], opts, &bar, err);
+    coffer_status status = coffer_mldf_split(failed, job->set, parts, job->count, &extract, err);
     term_progress_end(&bar);
-    for (*at = status ? *at : 0; *at < job->count && !status; ++*at)
-        status = rename_part(&job->parts[*at], force, err);
+    coffer__free(parts);
     return status;
 }
 
@@ -384,20 +344,19 @@ static int write_parts(split_job *job, const cli_key *key)
     coffer_mldf_writer_opts opts;
     coffer_error err = COFFER_ERROR_INIT;
     const char *folder = cli_value(job->args, "output");
-    size_t at = 0;
+    size_t failed = 0;
     int result = mldf_write_opts(&opts, job->args, key, job->set);
     if (result)
         return result;
-    if (folder && coffer__os_make_folder(folder, 0777) != 0 && errno != EEXIST) {
+    if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST) {
         coffer__fail_errno(&err, "cannot create the folder", errno);
         return cli_fail(folder, &err, NULL);
     }
-    opts.overwrite = true; /* of the temporary names */
+    opts.overwrite = cli_has(job->args, "force");
     cli_hold_signals();
-    coffer_status status = write_all(job, &opts, &at, &err);
+    coffer_status status = write_all(job, &opts, &failed, &err);
     if (status) {
-        undo(job, cli_has(job->args, "force"));
-        const char *path = job->parts[at && at <= job->count ? at - 1 : 0].path;
+        const char *path = job->parts[failed < job->count ? failed : 0].path;
         cli_release_signals(); /* a signal that waits ends the program here */
         return mldf_fail_between(cli_operand(job->args, 0), path, &err);
     }
@@ -417,10 +376,8 @@ static int run_on(const cli_args *args, const coffer_mldf *set, const cli_key *k
         result = stratify(&job);
     if (!result)
         result = write_parts(&job, key);
-    for (size_t i = 0; i < job.count; i++) {
+    for (size_t i = 0; i < job.count; i++)
         coffer__free(job.parts[i].path);
-        coffer__free(job.parts[i].temporary);
-    }
     coffer__free(job.parts);
     coffer__free(job.order);
     return result;

@@ -12,6 +12,7 @@ extern const cli_format_verb cli_mlyze_stats;
 extern const cli_format_verb cli_mlyze_peak;
 extern const cli_format_verb cli_mlyze_leaks;
 extern const cli_format_verb cli_mlyze_temporaries;
+extern const cli_format_verb cli_mlyze_heap;
 extern const cli_format_verb cli_mlyze_flame;
 extern const cli_format_verb cli_mlyze_timeline;
 extern const cli_format_verb cli_mlyze_diff;

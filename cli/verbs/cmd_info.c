@@ -3,6 +3,7 @@
 #include "verbs.h"
 
 #include "files.h"
+#include "record/parts.h"
 #include "term.h"
 
 #include <string.h>
@@ -73,11 +74,12 @@ static void describe(file_info *info, const coffer_describe_opts *how)
         term_progress_end(&bar);
 }
 
-static int show(const char *path, const coffer_describe_opts *how, bool json)
+/* stored : where the file is, when that is not `path`. */
+static int show(const char *path, const char *stored, const coffer_describe_opts *how, bool json)
 {
     file_info info = { .path = path, .verbose = how->verbose, .err = COFFER_ERROR_INIT };
     int status = CLI_OK;
-    if (coffer_file_open(&info.file, path, &info.err) != COFFER_OK)
+    if (coffer_file_open(&info.file, stored, &info.err) != COFFER_OK)
         return cli_fail(path, &info.err, cli_open_hint(&info.err));
     if (coffer_node_new(&info.root, &info.err) != COFFER_OK) {
         status = cli_fail(path, &info.err, NULL);
@@ -100,6 +102,22 @@ out:
     return status;
 }
 
+/* A recording that runs, or was killed, is described from a copy of its parts: looking changes nothing. */
+static int show_any(const char *path, const coffer_describe_opts *how, bool json)
+{
+    cli_parts parts;
+    if (!cli_parts_copy(&parts, path))
+        return show(path, path, how, json);
+    int status = show(path, parts.path, how, json);
+    cli_parts_remove(&parts);
+    if (!json)
+        printf("  %s%s%s\n", term_on(stdout, TERM_DIM),
+               parts.running ? "note: the recording is running; this is what its part files have so far"
+                             : "hint: the recording was killed; 'coffer repair' makes the file of its parts",
+               term_off(stdout));
+    return parts.running && status == CLI_FINDINGS ? CLI_OK : status;
+}
+
 static int run(const cli_args *args)
 {
     coffer_describe_opts how = COFFER_DESCRIBE_OPTS_INIT;
@@ -115,7 +133,7 @@ static int run(const cli_args *args)
     for (size_t i = 0; i < cli_operand_count(args); i++) {
         if (i > 0 && !json)
             putchar('\n');
-        status = cli_worse(status, show(cli_operand(args, i), &how, json));
+        status = cli_worse(status, show_any(cli_operand(args, i), &how, json));
     }
     return status;
 }

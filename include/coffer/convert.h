@@ -1,6 +1,7 @@
 #ifndef COFFER_CONVERT_H
 #define COFFER_CONVERT_H
 
+#include "coffer/dtype.h"
 #include "coffer/error.h"
 #include "coffer/limits.h"
 #include "coffer/progress.h"
@@ -82,6 +83,11 @@ COFFER_API_STATUS coffer_convert(coffer_source *in, const char *out_path, const 
  * defaults. out  : owned by the caller, coffer_source_close(); untouched on failure. */
 COFFER_API_STATUS coffer_convert_to_matrix(coffer_source **out, coffer_source *in,
                                            const coffer_convert_opts *opts, coffer_error *err);
+
+/* The header of a .npy file for elements that follow it in row-major order, little-endian: coffer_free(*out).
+ * COFFER_E_UNSUPPORTED for types that NumPy does not have and for more than 64 dimensions. */
+COFFER_API_STATUS coffer_npy_header(uint8_t **out, size_t *size, coffer_dtype dtype, const uint64_t *dims,
+                                    size_t ndim, coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -53,6 +53,15 @@ COFFER_API bool coffer_dtype_is_float(coffer_dtype dtype);   /* real, not comple
 COFFER_API bool coffer_dtype_is_integer(coffer_dtype dtype); /* without BOOL and BIT */
 COFFER_API bool coffer_dtype_is_quantized(coffer_dtype dtype);
 
+/* Whether elements of one type can be converted to another: all types with a size can, complex ones only to
+ * complex ones. */
+COFFER_API bool coffer_dtype_can_convert(coffer_dtype to, coffer_dtype from);
+/* Converts `count` elements in the machine's byte order; in and out do not overlap. Integers out of range are
+ * clamped, NaN becomes the integer 0, everything but zero becomes the BOOL 1. False, and nothing is written,
+ * where the types cannot be converted. */
+COFFER_API bool coffer_dtype_convert(void *out, coffer_dtype to, const void *in, coffer_dtype from,
+                                     size_t count);
+
 COFFER_END_DECLS
 
 #endif

@@ -585,6 +585,25 @@ COFFER_API void coffer_mldf_writer_cancel_sample(coffer_mldf_writer *writer);
 COFFER_API_STATUS coffer_mldf_writer_end_sample(coffer_mldf_writer *writer, coffer_error *err);
 /* Writes values whose bytes are borrowed, which the writer then no longer uses. Call it between samples. */
 COFFER_API_STATUS coffer_mldf_writer_flush(coffer_mldf_writer *writer, coffer_error *err);
+
+typedef struct coffer_mldf_copy_opts {
+    uint32_t struct_size;
+    uint64_t first, count; /* samples of the set; count 0 = all from `first` on */
+    const coffer_progress *progress;
+} coffer_mldf_copy_opts;
+
+#define COFFER_MLDF_COPY_OPTS_INIT                \
+    {                                             \
+        sizeof(coffer_mldf_copy_opts), 0, 0, NULL \
+    }
+
+COFFER_API void coffer_mldf_copy_opts_init(coffer_mldf_copy_opts *out, uint32_t struct_size);
+
+/* Adds samples of a set with the same fields. Call it between samples. Stored payloads are copied unchanged
+ * unless encryption ties them to an index, and each is compared with its checksum. COFFER_E_INCONSISTENT when
+ * the fields differ. opts : NULL for defaults. */
+COFFER_API_STATUS coffer_mldf_writer_copy(coffer_mldf_writer *writer, const coffer_mldf *set,
+                                          const coffer_mldf_copy_opts *opts, coffer_error *err);
 /* Makes everything durable and visible, and frees the writer even when it fails: the old file, if any, is
  * then unchanged. */
 COFFER_API_STATUS coffer_mldf_writer_commit(coffer_mldf_writer *writer, coffer_error *err);

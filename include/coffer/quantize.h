@@ -59,12 +59,21 @@ typedef struct coffer_mcf_quantize_opts {
     /* q* and k*: no scales below the normal range of float16, which the first program reads as 0; costs
      * accuracy where all weights of a block are tiny. */
     bool portable_scales;
+    /* Work in parts, in several processes or on several machines. A call with `only` writes a part: a file
+     * with the named tensors and no sections. A call with `parts` joins them: tensors are copied from the
+     * first of these files that has them, instead of being computed, and the output has the same bytes as
+     * without parts. Input and options must be the same in all calls; a tensor of a part that does not have
+     * the type and shape that it must have is COFFER_E_INCONSISTENT. */
+    const char *const *only, *const *parts;
+    size_t only_count, part_count;
+    bool plan_only; /* with dry_run: choose the types, do not measure errors */
 } coffer_mcf_quantize_opts;
 
 #define COFFER_MCF_QUANTIZE_OPTS_INIT                                                                      \
     {                                                                                                      \
         sizeof(coffer_mcf_quantize_opts), NULL, 0, NULL, NULL, 0, 0, COFFER_QUANT_FIT, false, false, NULL, \
-            0.0, false, 0.0, false, 0, false, false, false, NULL, 0, NULL, NULL, false, false              \
+            0.0, false, 0.0, false, 0, false, false, false, NULL, 0, NULL, NULL, false, false, NULL, NULL, \
+            0, 0, false                                                                                    \
     }
 
 COFFER_API void coffer_mcf_quantize_opts_init(coffer_mcf_quantize_opts *out, uint32_t struct_size);
@@ -72,9 +81,10 @@ COFFER_API void coffer_mcf_quantize_opts_init(coffer_mcf_quantize_opts *out, uin
 /* Quantizes a file or folder into an MCF file.
  * out      : may be NULL; gets "tensors" (name, from, type, bits, and for quantized ones snr_db, max_error),
  *            "weights", "size", "bits_per_weight" and "small_scales", the number of scales that
- * portable_scales would avoid. out_path : ignored in a dry run.     opts : NULL for defaults, which copy
- * everything. Keeps a few rows per thread in memory. The same input and options give the same bytes. A number
- * that is not finite is COFFER_E_BAD_VALUE, a target that cannot be reached COFFER_E_INVALID_ARGUMENT. */
+ * portable_scales would avoid, of the tensors that this call computed. out_path : ignored in a dry run. opts
+ * : NULL for defaults, which copy everything. Keeps a few rows per thread in memory. The same input and
+ * options give the same bytes. A number that is not finite is COFFER_E_BAD_VALUE, a target that cannot be
+ * reached COFFER_E_INVALID_ARGUMENT. */
 COFFER_API_STATUS coffer_mcf_quantize(coffer_node *out, const char *out_path, const char *in_path,
                                       const coffer_mcf_quantize_opts *opts, coffer_error *err);
 

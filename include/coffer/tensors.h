@@ -100,6 +100,11 @@ COFFER_API_STATUS coffer_tensors_read(void *out, const coffer_tensors *set, size
 /* The payload itself where the file stores it plainly and is mapped or in memory, else NULL. Call
  * coffer_tensors_intact after use. */
 COFFER_API const uint8_t *coffer_tensors_view(const coffer_tensors *set, size_t tensor);
+/* Compares payload bytes [begin, begin + len) with the checksums that cover them, as coffer_tensors_read
+ * does; for use with coffer_tensors_view. COFFER_OK where the file has no checksums, and with allow_damaged.
+ */
+COFFER_API_STATUS coffer_tensors_verify(const coffer_tensors *set, size_t tensor, uint64_t begin,
+                                        uint64_t len, coffer_error *err);
 /* COFFER_E_CHANGED when one of the files was truncated while it was mapped: views may have shown zeros. */
 COFFER_API_STATUS coffer_tensors_intact(const coffer_tensors *set, coffer_error *err);
 /* Reads elements [first, first + count) as `dtype` (F32, F64, F16, BF16 …); quantized ones are decoded. The

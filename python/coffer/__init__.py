@@ -12,15 +12,16 @@ from ._core import about, version as __version__
 from ._errors import *  # noqa: F401,F403
 from ._errors import __all__ as _errors
 from ._open import open
+from ._record import mark
 from ._verbs import Finding, Report, check, compact, conversions, convert, diff, info, ls, repair
 
-__all__ = ["open", "check", "compact", "conversions", "convert", "diff", "info", "ls", "repair", "Finding", "Report",
+__all__ = ["open", "check", "compact", "conversions", "convert", "diff", "info", "ls", "mark", "repair", "Finding", "Report",
            "about", "__version__", *_errors]
 
 
 def __getattr__(name: str) -> object:
     """coffer.mcf and the others are imported when they are first used."""
-    if name in ("mcf", "mldf", "mscan", "mlyze", "pycauset", "torch", "dask"):
+    if name in ("mcf", "mldf", "mscan", "mlyze", "pycauset", "torch", "dask", "ray"):
         import importlib
 
         return importlib.import_module("." + name, __name__)

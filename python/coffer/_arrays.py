@@ -19,6 +19,9 @@ _BY_NAME = {
     "complex128": "c128", "bfloat16": "bf16", "float8_e4m3fn": "f8_e4m3", "float8_e5m2": "f8_e5m2",
 }
 
+_CACHE_LINE = 64
+_LARGE = 1 << 20
+
 
 def dtype_of(name: str) -> "Optional[np.dtype[Any]]":
     """The NumPy type of an element type; None for a packed or quantized one."""
@@ -34,6 +37,11 @@ def dtype_of(name: str) -> "Optional[np.dtype[Any]]":
     except ImportError:
         return np.dtype(bits)
     return np.dtype(getattr(ml_dtypes, full))
+
+
+def bits_of(name: str) -> str:
+    """The NumPy type of the bits of an element type: unsigned integers for types that NumPy lacks."""
+    return _ML_DTYPES[name][1] if name in _ML_DTYPES else _NUMPY.get(name, "V")
 
 
 def name_of(dtype: Any) -> str:
@@ -62,15 +70,38 @@ def over(view: Any, dtype: "np.dtype[Any]", shape: Sequence[int]) -> "np.ndarray
     return np.frombuffer(view, dtype).reshape(shape)
 
 
+def _aligned(shape: Sequence[int], dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
+    """A new array that begins at a cache line: kernels can then store past the caches. np.empty aligns to 16 bytes."""
+    import math
+
+    import numpy as np
+
+    size = math.prod(shape) * dtype.itemsize
+    if size < _LARGE:
+        return np.empty(shape, dtype)
+    room = np.empty(size + _CACHE_LINE, np.uint8)
+    skip = -room.ctypes.data % _CACHE_LINE
+    return room[skip:skip + size].view(dtype).reshape(shape)
+
+
 def output(out: "Optional[np.ndarray[Any, Any]]", shape: Sequence[int], dtype: Any) -> "np.ndarray[Any, Any]":
     """The caller's array after a check of its shape and type, or a new one."""
     import numpy as np
 
     dtype = np.dtype(dtype)
     if out is None:
-        return np.empty(shape, dtype)
+        return _aligned(shape, dtype)
     if out.shape != tuple(shape) or out.dtype != dtype:
         raise ValueError(f"out is {out.dtype}{list(out.shape)}, expected {dtype}{list(shape)}")
     if not out.flags.c_contiguous or not out.flags.writeable:
         raise ValueError("out must be contiguous and writable")
     return out
+
+
+def data_frame(rows: Any, columns: "Optional[Sequence[str]]" = None) -> Any:
+    """A pandas.DataFrame of columns or rows."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("frame=True needs pandas: pip install pandas") from None
+    return pandas.DataFrame(rows, columns=None if columns is None else list(columns))

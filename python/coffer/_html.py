@@ -8,6 +8,8 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Any, Dict
 
+from ._errors import CofferError
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -85,15 +87,29 @@ def model_table(model: "Model") -> str:
             f"{''.join(rows)}</table>{more}")
 
 
+def _thumbnail(dataset: "Dataset", sample: int, field: str) -> str:
+    """A small picture in its own proportions; a damaged one must not hide the others."""
+    try:
+        picture = dataset.image(sample, field)
+    except CofferError as error:
+        return html.escape(str(error))
+    if picture is None:
+        return "no picture"
+    import numpy as np
+
+    height, width = picture.shape[:2]
+    scale = _THUMBNAIL / max(height, width)
+    rows, cols = (np.arange(max(round(side * scale), 1)) * side // max(round(side * scale), 1) for side in (height, width))
+    return f"<img src='{_png(np.ascontiguousarray(picture[rows][:, cols]))}'>"
+
+
 def gallery(dataset: "Dataset") -> str:
     pictures = [field["name"] for field in dataset._fields if (field["type"] or "").startswith("image")]
     cells = []
     for sample in range(min(len(dataset), _MOST_SAMPLES)):
         parts = []
         if pictures:
-            picture = dataset.image(sample, pictures[0], size=(_THUMBNAIL, _THUMBNAIL))
-            if picture is not None:
-                parts.append(f"<img src='{_png(picture)}'>")
+            parts.append(_thumbnail(dataset, sample, pictures[0]))
         for field in dataset._fields:
             if field["name"] not in pictures and field["type"] in ("int", "float", "text"):
                 value = str(dataset[sample, field["name"]])

@@ -19,16 +19,20 @@ if TYPE_CHECKING:
 Input = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, BinaryIO]
 
 _TRACES = {"heaptrack", "massif", "dhat", "pprof", "collapsed"}
-_TENSORS = {"mcf", "safetensors", "safetensors-index", "gguf", "npy", "npz", "hf"}
+_ONE_FILE = {"mcf", "safetensors", "gguf", "npy", "npz"}  # kinds of models that one open source is enough for
 
 
 def is_url(path: object) -> bool:
     return isinstance(path, str) and "://" in path
 
 
+_NATIVE = ("http://", "https://", "s3://", "hf://")  # coffer_is_remote
+
+
 def as_input(path: Any) -> Any:
-    """A path as str, a URL as a file object of fsspec; bytes and file objects as they are."""
-    if is_url(path):
+    """A path as str, also of a server that the library reads from; other URLs as a file object of fsspec; bytes and file
+    objects as they are."""
+    if is_url(path) and not path.startswith(_NATIVE):
         try:
             import fsspec
         except ImportError:
@@ -37,20 +41,26 @@ def as_input(path: Any) -> Any:
     return os.fspath(path) if isinstance(path, os.PathLike) else path
 
 
-def open(path: Input, mode: str = "r", **options: Any) -> "AnyFile":
-    """Opens a file of any kind: a path, bytes, a binary file object, or a URL when fsspec is installed.
+def open(path: Input, mode: str = "r", **options: Any) -> Any:
+    """Opens a file of any kind: a path, bytes, a binary file object, an address (http, https, s3, hf), or any
+    other URL when fsspec is installed.
 
     Models (mcf, safetensors, GGUF, npy, npz, a Hugging Face folder) give a coffer.mcf.Model, training sets a
     coffer.mldf.Dataset, scans a coffer.mscan.Scan, traces (also of heaptrack) a coffer.mlyze.Trace, matrices a
     coffer.pycauset.Matrix. Options are those of the class.
 
+    mode : "r" reads. "r+" changes metadata: a coffer.mcf.Editor, or a Matrix, whose `meta` can be assigned to. "a"
+    appends: the writer of coffer.mldf.append or coffer.mscan.append.
+
     >>> with coffer.open("model.mcf") as model:
     ...     model["embed"].shape
     (2, 3)
     """
+    if mode in ("r+", "a"):
+        return _open_for_change(path, mode, options)
     if mode != "r":
-        raise ValueError(f"mode is {mode!r}; files are written by coffer.mldf.create, coffer.mscan.create, "
-                         "coffer.pycauset.write and coffer.mcf.save_file")
+        raise ValueError(f"mode is {mode!r}; it can be r, r+ or a. New files are written by coffer.mldf.create, "
+                         "coffer.mscan.create, coffer.pycauset.write and coffer.mcf.save_file")
     given = as_input(path)
     if isinstance(given, str) and os.path.isdir(given):
         from .mcf import Model
@@ -58,6 +68,29 @@ def open(path: Input, mode: str = "r", **options: Any) -> "AnyFile":
         return Model(given, **options)
     source = _core.Source(given, options.pop("access", "auto"))
     return open_source(source, source.identify(), given, options)
+
+
+def _open_for_change(path: Any, mode: str, options: "dict[str, Any]") -> Any:
+    if not isinstance(path, (str, os.PathLike)) or is_url(path):
+        raise ValueError(f"mode is {mode!r}: only a file with a path can be changed")
+    name = os.fspath(path)
+    kind = _core.Source(name).identify()
+    if (kind, mode) == ("mcf", "r+"):
+        from .mcf import Editor
+
+        return Editor(name, **options)
+    if (kind, mode) == ("pycauset", "r+"):
+        return open(name, **options)
+    if (kind, mode) == ("mldf", "a"):
+        from . import mldf
+
+        return mldf.append(name, **options)
+    if (kind, mode) == ("mscan", "a"):
+        from . import mscan
+
+        return mscan.append(name, **options)
+    raise ValueError(f"{name}: mode {mode!r} is not possible for {kind} files; r+ changes the metadata of mcf and pycauset "
+                     "files, a appends to mldf and mscan files")
 
 
 def open_source(source: Any, kind: str, given: Any, options: "dict[str, Any]") -> "AnyFile":
@@ -79,7 +112,7 @@ def open_source(source: Any, kind: str, given: Any, options: "dict[str, Any]") -
         return Trace(source, **options)
     from .mcf import Model
 
-    return Model(given if isinstance(given, str) else source, **options)
+    return Model(source if kind in _ONE_FILE or not isinstance(given, str) else given, **options)
 
 
 def reopen(path: str, kind: str, identity: "Optional[tuple[int, int]]", options: "dict[str, Any]") -> "AnyFile":
@@ -99,6 +132,6 @@ def file_identity(path: str) -> "tuple[int, int]":
 def pickled(path: Optional[str], kind: str, options: "dict[str, Any]") -> "tuple[Any, tuple[Any, ...]]":
     if path is None:
         raise TypeError("only files that were opened by path can be pickled")
-    full = os.path.abspath(path)
+    full = path if is_url(path) else os.path.abspath(path)
     identity = file_identity(full) if os.path.isfile(full) else None
     return reopen, (full, kind, identity, options)

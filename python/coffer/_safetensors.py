@@ -18,7 +18,7 @@ _ALIGNMENT = 8
 def _header(tensors: "Mapping[str, Tuple[str, Tuple[int, ...], Any]]", metadata: "Optional[Mapping[str, str]]") -> bytes:
     head: "Dict[str, Any]" = {}
     if metadata:
-        head["__metadata__"] = {str(key): str(value) for key, value in metadata.items()}
+        head["__metadata__"] = dict(metadata)
     at = 0
     for name, (dtype, shape, data) in tensors.items():
         if dtype not in _TYPES:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
-from typing import Any, Iterator, Optional, Union
+from typing import Any, Iterator, NamedTuple, Optional, Union
 
 from . import _core
 from ._progress import Progress, callback
@@ -12,8 +11,7 @@ from ._progress import Progress, callback
 Path = Union[str, "os.PathLike[str]"]
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One problem of a file: a code ("bad-checksum"), a severity (note, warning, error), a place and a sentence."""
 
     code: str
@@ -26,18 +24,21 @@ class Finding:
         return f"{self.severity} {self.code}{place}: {self.text}"
 
 
-@dataclass(frozen=True)
 class Report:
     """The findings of check or repair. True when there is neither an error nor a warning."""
 
-    path: str
-    format: Optional[str]
-    findings: "list[Finding]" = field(repr=False)
-    notes: int
-    warnings: int
-    errors: int
-    original: Optional[str] = None
-    left: "Optional[Report]" = None
+    def __init__(self, path: str, format: Optional[str], findings: "list[Finding]", notes: int, warnings: int, errors: int,
+                 original: Optional[str] = None, left: "Optional[Report]" = None) -> None:
+        self.path, self.format, self.findings = path, format, findings
+        self.notes, self.warnings, self.errors = notes, warnings, errors
+        self.original, self.left = original, left
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Report) and self.__dict__ == other.__dict__
+
+    def __repr__(self) -> str:
+        return (f"Report(path={self.path!r}, format={self.format!r}, notes={self.notes}, warnings={self.warnings}, "
+                f"errors={self.errors}, original={self.original!r}, left={self.left!r})")
 
     @property
     def ok(self) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _core
+from ._editor import Editor, keys as _keys
 from ._open import pickled
 from ._progress import Progress, callback
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 Path = Union[str, "os.PathLike[str]"]
 
-__all__ = ["Model", "QuantTensor", "load_file", "save_file", "safe_open", "pack", "unpack", "quantize"]
+__all__ = ["Model", "QuantTensor", "Editor", "edit", "load_file", "save_file", "safe_open", "pack", "unpack", "quantize"]
 
 _METHODS = {"fit": 0, "absmax": 1, "exact": 2}
 _ACCESS = {"auto": 0, "mmap": 1, "read": 2, "direct": 3}
@@ -70,7 +71,16 @@ class QuantTensor:
         return self._model._decode(self._index, (count, *self.shape[1:]), dtype, out, begin * width, count * width)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "Array":
+        if copy is False:
+            raise ValueError("a quantized tensor is decoded into new memory; copy=False is not possible")
         return self.dequantize("f32" if dtype is None else dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The decoded elements: torch.from_dlpack(model["w"]) is a float32 tensor."""
+        return self.dequantize().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> "Tuple[int, int]":
+        return 1, 0  # kDLCPU
 
     def __getitem__(self, key: Any) -> "Array":
         if isinstance(key, slice) and key.step in (None, 1):
@@ -111,13 +121,13 @@ class Model(Mapping):  # type: ignore[type-arg]
         return self._at(self._tensors.find(name))
 
     def _at(self, index: int) -> "Union[Array, QuantTensor]":
-        name, dtype, shape, size, _, _, _ = self._tensors.info(index)
+        _, dtype, shape, size, _, _, _ = self._tensors.info(index)
         kind = _arrays.dtype_of(dtype)
         if kind is None:
             return QuantTensor(self, index, dtype, shape, size)
         view = self._tensors.view(index)
         if view is not None:
-            self._verify(index, name)
+            self._verify(index)
             return _arrays.over(view, kind, shape)
         out = _arrays.output(None, shape, kind)
         if size:
@@ -125,9 +135,9 @@ class Model(Mapping):  # type: ignore[type-arg]
         out.flags.writeable = False
         return out
 
-    def _verify(self, index: int, name: str) -> None:
-        if index not in self._verified and self._options.get("verify", True) and self.kind == "mcf":
-            self._mcf().verify(name)
+    def _verify(self, index: int) -> None:
+        if index not in self._verified and self._options.get("verify", True):
+            self._tensors.verify(index)
             self._verified.add(index)
 
     def __iter__(self) -> Iterator[str]:
@@ -164,6 +174,19 @@ class Model(Mapping):  # type: ignore[type-arg]
         found, dtype, shape, size, elements, file, offset = self._tensors.info(self._tensors.find(name))
         return {"name": found, "dtype": dtype, "shape": shape, "bytes": size, "elements": elements, "file": file,
                 "offset": offset}
+
+    def rows(self, name: str, begin: int, end: int, dtype: Any = None) -> "Array":
+        """Rows [begin, end) of a tensor; only their bytes are read. dtype : the type of decoded elements (f32)."""
+        tensor = self[name]
+        if isinstance(tensor, QuantTensor):
+            return tensor.rows(begin, end, "f32" if dtype is None else dtype)
+        part = tensor[begin:end]
+        return part if dtype is None else part.astype(_arrays.dtype_of(_arrays.name_of(dtype)))
+
+    def raw(self, name: str) -> "Array":
+        """The stored bytes of a tensor, as an array of uint8."""
+        index = self._tensors.find(name)
+        return self._bytes(index, self._tensors.info(index)[3])
 
     def stats(self, include: Optional[str] = None, exclude: Optional[str] = None, *, threads: int = 0,
               progress: Progress = None) -> "List[Dict[str, Any]]":
@@ -282,19 +305,35 @@ class Model(Mapping):  # type: ignore[type-arg]
 
 # ---- As safetensors does it ----
 
-def _to(framework: str, value: "Union[Array, QuantTensor]") -> Any:
-    array = value.dequantize() if isinstance(value, QuantTensor) else value
-    if framework in ("np", "numpy"):
-        return array
-    from .torch import from_numpy
+def _framework(name: str) -> str:
+    if name in ("np", "numpy"):
+        return "np"
+    if name in ("pt", "torch", "pytorch"):
+        return "pt"
+    raise ValueError(f"framework is {name!r}; it can be \"np\" or \"pt\"")
 
-    return from_numpy(array)
+
+def _to(model: Model, name: str, framework: str, device: str = "cpu") -> Any:
+    if framework == "np":
+        value = model[name]
+        return value.dequantize() if isinstance(value, QuantTensor) else value
+    from .torch import _tensor
+
+    return _tensor(model, name, device)
 
 
 def load_file(path: Path, *, framework: str = "np") -> "Dict[str, Any]":
     """All tensors by name; framework "np" or "pt". Quantized ones are decoded to float32."""
+    kind = _framework(framework)
     with Model(path) as model:
-        return {name: _to(framework, model[name]) for name in model}
+        return {name: _to(model, name, kind) for name in model}
+
+
+def _texts(metadata: "Optional[Mapping[str, str]]") -> "Dict[str, str]":
+    for key, value in (metadata or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"metadata maps texts to texts; {key!r} is mapped to {value!r}")
+    return dict(metadata or {})
 
 
 def save_file(tensors: "Mapping[str, Any]", path: Path, metadata: "Optional[Mapping[str, str]]" = None, *,
@@ -304,15 +343,16 @@ def save_file(tensors: "Mapping[str, Any]", path: Path, metadata: "Optional[Mapp
     >>> coffer.mcf.save_file({"w": np.ones((2, 2), "f4")}, "new.mcf", {"license": "MIT"})
     """
     target = os.fspath(path)
+    texts = _texts(metadata)
     if target.endswith(".safetensors"):
         from ._safetensors import save
 
-        save({name: _stored(value) for name, value in tensors.items()}, target, metadata, overwrite)
+        save({name: _stored(value) for name, value in tensors.items()}, target, texts, overwrite)
         return
     writer = _core.McfWriter(target, overwrite, 0)
     try:
-        if metadata:
-            writer.set_info(None, {str(key): str(value) for key, value in metadata.items()})
+        if texts:
+            writer.set_info(None, texts)
         for name, value in tensors.items():
             dtype, shape, data = _stored(value)
             if dtype == "bool":
@@ -337,6 +377,33 @@ def _stored(value: Any) -> "Tuple[str, Tuple[int, ...], Any]":
     return _arrays.name_of(array.dtype), np.shape(value), array.reshape(-1).view("u1")
 
 
+_SAFE_NAMES = {"bool": "BOOL", "f8_e4m3": "F8_E4M3", "f8_e5m2": "F8_E5M2"}
+
+
+class _Slice:
+    """safetensors' slice: shape and type without reading, parts by indexing."""
+
+    def __init__(self, file: "safe_open", name: str) -> None:
+        self._file, self._name = file, name
+
+    def get_shape(self) -> "List[int]":
+        return list(self._file._model.tensor_info(self._name)["shape"])
+
+    def get_dtype(self) -> str:
+        found = self._file._model.tensor_info(self._name)["dtype"]
+        return _SAFE_NAMES.get(found, found.upper())
+
+    def __getitem__(self, key: Any) -> Any:
+        value = self._file._model[self._name]
+        if self._file._framework == "np":
+            return value[key]
+        if isinstance(value, QuantTensor):
+            from .torch import from_numpy
+
+            return from_numpy(value[key]).to(self._file._device)
+        return _to(self._file._model, self._name, "pt", self._file._device)[key]
+
+
 class safe_open:
     """safetensors' safe_open for every kind of model file.
 
@@ -346,22 +413,32 @@ class safe_open:
     """
 
     def __init__(self, filename: Path, framework: str = "np", device: str = "cpu") -> None:
-        if device != "cpu":
-            raise ValueError(f"device is {device!r}; only cpu is supported")
-        self._framework = framework
+        self._framework = _framework(framework)
+        if self._framework == "np" and str(device) != "cpu":
+            raise ValueError(f"device is {device!r}; NumPy arrays are on the cpu")
+        self._device = device
         self._model = Model(filename)
 
     def keys(self) -> "List[str]":
-        return list(self._model)
+        return sorted(self._model)
 
-    def metadata(self) -> "Dict[str, Any]":
-        return self._model.metadata
+    def offset_keys(self) -> "List[str]":
+        """The names in the order of their bytes in the file."""
+        infos = [self._model.tensor_info(name) for name in self._model]
+        return [info["name"] for info in sorted(infos, key=lambda info: info["offset"] or 0)]
+
+    def metadata(self) -> "Optional[Dict[str, str]]":
+        """The texts that were saved with the tensors; None without any."""
+        return _keys(self._model) or None
 
     def get_tensor(self, name: str) -> Any:
-        return _to(self._framework, self._model[name])
+        return _to(self._model, name, self._framework, self._device)
 
     def get_slice(self, name: str) -> Any:
-        return self._model[name]
+        """Shape and type of a tensor without reading it, and parts of it by indexing."""
+        if name not in self._model:
+            raise KeyError(name)
+        return _Slice(self, name)
 
     def __enter__(self) -> "safe_open":
         return self
@@ -371,6 +448,11 @@ class safe_open:
 
 
 # ---- Making models ----
+
+def edit(path: Path) -> Editor:
+    """Changes config, tokenizer, sections, ModelInfo and other files of an .mcf file in one commit: see Editor."""
+    return Editor(path)
+
 
 def pack(inputs: "Union[Path, Sequence[Path]]", out: Path, *, cast: Optional[str] = None,
          model_name: Optional[str] = None, align: int = 0, overwrite: bool = False, threads: int = 0,

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _core
 from ._open import as_input, pickled
 from ._progress import Progress, callback
+from ._transaction import Transaction
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,12 +26,27 @@ if TYPE_CHECKING:
 Path = Union[str, "os.PathLike[str]"]
 Sample = Mapping[str, Any]
 
-__all__ = ["Dataset", "Writer", "create", "append", "set_values", "delete", "concat", "infer_schema"]
+__all__ = ["Dataset", "Writer", "create", "append", "set_values", "delete", "concat", "infer_schema", "from_arrow",
+           "from_pandas", "from_datasets"]
 
 _INT, _FLOAT = 1, 2  # coffer_mldf_entry_kind
 _MODE_RAW = 0
+_LARGEST_SIDE = 65535
+_RGB = 3
 _CODEC_PCM = 0
 _ENCODING_UTF8 = 0
+_MOST_TARGETS = 64  # fields of one call
+_NO_NUMBER = ("field {name} ({kind}) has no value, and the format cannot mark numbers as absent; give a number, or use the "
+              "type json for this field")
+
+
+class _Column(NamedTuple):
+    """How batch() reads a field. shape : of every value; None when values differ or may be absent."""
+
+    number: int
+    shape: "Optional[Tuple[int, ...]]"
+    dtype: Any
+    pictures: bool
 
 
 class Dataset(_core.Mldf):
@@ -36,16 +54,22 @@ class Dataset(_core.Mldf):
 
     Pictures are arrays of height x width x channels, sounds float32 arrays of frames x channels, absent values None.
     decode : False gives pictures and sounds as stored bytes. key : 32 bytes for encrypted fields. verify : compare
-    rows with their checksum when the set is opened, and every value when it is read.
+    rows with their checksum when the set is opened, and every value when it is read. image_size : (height, width) that
+    all pictures are scaled to, in RGB; batches of them are one array.
     """
 
-    def __init__(self, source: Any, *, key: Optional[bytes] = None, verify: bool = True, decode: bool = True) -> None:
+    def __init__(self, source: Any, *, key: Optional[bytes] = None, verify: bool = True, decode: bool = True,
+                 image_size: "Optional[Tuple[int, int]]" = None) -> None:
+        if image_size is not None and (len(image_size) != 2 or not all(0 < side <= _LARGEST_SIDE for side in image_size)):
+            raise ValueError(f"image_size is {image_size!r}; it is (height, width), from 1 to {_LARGEST_SIDE}")
         given = source if isinstance(source, _core.Source) else _core.Source(as_input(source))
         super().__init__(given, key, verify)
         self.decode = decode
         self._key, self._verify = key, verify
+        self.image_size = None if image_size is None else (int(image_size[0]), int(image_size[1]))
         self._fields = self._describe_fields()
-        self._batch: "Optional[_core.MldfBatch]" = None
+        self._columns: "Dict[str, _Column]" = {}
+        self._idle: "List[_core.MldfBatch]" = []  # readers that no thread uses
 
     # ---- Facts ----
 
@@ -67,8 +91,8 @@ class Dataset(_core.Mldf):
 
     def _decode(self, sample: int, field: int) -> Any:
         kind = self._fields[field]["type"] or ""
-        if kind.startswith("image") or kind == "image-raw":
-            return self._image(sample, field)
+        if kind.startswith("image"):
+            return self._image(sample, field, self.image_size or (0, 0), _RGB if self.image_size else 0)
         if kind in ("audio", "audio-compressed"):
             return self._audio(sample, field)
         if kind == "json":
@@ -101,9 +125,21 @@ class Dataset(_core.Mldf):
         entry = self._entry(sample, field)
         if entry["mode"] == _MODE_RAW:
             shape = (entry["height"], entry["width"], entry["channels"])
-            return _arrays.over(raw, _arrays.dtype_of("u8"), shape)  # type: ignore[arg-type]
+            return self._scaled(_arrays.over(raw, _arrays.dtype_of("u8"), shape), size, channels)  # type: ignore[arg-type]
         block, height, width, depth = self._decode_image(raw, channels, size[1], size[0])
         return _arrays.over(block, _arrays.dtype_of("u8"), (height, width, depth))  # type: ignore[arg-type]
+
+    def _scaled(self, pixels: "Array", size: "Tuple[int, int]", channels: int) -> "Array":
+        """Stored pixels in another size and with another number of channels; 0 leaves them as they are."""
+        import numpy as np
+
+        if size[0] and size != pixels.shape[:2]:
+            height, width, depth = pixels.shape
+            block = self._scale(pixels, height, width, depth, size[0], size[1])
+            pixels = np.frombuffer(block, np.uint8).reshape(*size, pixels.shape[2])
+        if channels == _RGB and pixels.shape[2] != _RGB:
+            pixels = np.repeat(pixels[:, :, :1], _RGB, 2) if pixels.shape[2] < _RGB else pixels[:, :, :_RGB]
+        return pixels
 
     def _audio(self, sample: int, field: int) -> Any:
         import numpy as np
@@ -170,17 +206,31 @@ class Dataset(_core.Mldf):
             raise IndexError(f"samples {array.min()} to {array.max()} of {count}")
         return signed.astype(np.uint64)
 
+    def _which(self, samples: Any) -> Any:
+        """Samples in a form that the batch reader takes: lists and arrays of integers as they are, others as indices."""
+        if type(samples) in (list, tuple):
+            return samples if samples and type(samples[0]) is int else self._samples(samples)
+        dtype = getattr(samples, "dtype", None)
+        if dtype is not None and dtype.char in "lqLQ" and dtype.isnative and samples.ndim == 1 \
+                and samples.flags.c_contiguous:
+            return samples
+        return self._samples(samples)
+
     def _reader(self) -> "_core.MldfBatch":
-        if self._batch is None:
-            self._batch = _core.MldfBatch(self, 0)
-        return self._batch
+        """A batch reader for one thread, which gives it back to self._idle. Worker processes use one core each."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _core.MldfBatch(self, 1 if _in_child() else 0)
 
     def _numbers(self, samples: "Array", field: str) -> "Array":
         import numpy as np
 
         out = np.empty(len(samples), np.int64 if self._kind(field) == _INT else np.float64)
         if len(samples):
-            self._reader().read(samples, [(self._index(field), out, 0, None, None)])
+            reader = self._reader()
+            reader.read(samples, [(self._index(field), out, 0, None, None)])
+            self._idle.append(reader)
         return out
 
     def column(self, field: str, begin: int = 0, end: Optional[int] = None) -> "Array":
@@ -199,36 +249,125 @@ class Dataset(_core.Mldf):
             self._column(self._index(field), numbers, begin, count)
         return numbers
 
-    def batch(self, samples: Any, fields: "Optional[Sequence[str]]" = None) -> "Dict[str, Any]":
-        """Several samples at once, read in the order of the file by all cores: arrays for numbers and for arrays of
-        one shape, lists for everything else."""
-        indices = self._samples(samples)
-        names = self._names if fields is None else tuple(fields)
-        plain = [name for name in names if self._kind(name) in (_INT, _FLOAT)]
-        result: "Dict[str, Any]" = {}
-        targets = []
+    def _column_of(self, field: str) -> _Column:
+        """How a field is read, computed once."""
+        index = self._index(field)
+        found = self._fields[index]
+        kind, name = found["type"] or "", found["dtype"]
+        shape: "Optional[Tuple[int, ...]]" = None
+        pictures = self.image_size is not None and self.decode and kind.startswith("image") and kind != "image-raw"
+        if found["kind"] in (_INT, _FLOAT):
+            shape, name = (), "i64" if found["kind"] == _INT else "f64"
+        elif pictures and self.image_size is not None:
+            shape, name = (*self.image_size, _RGB), "u8"
+        elif kind == "ndarray" and found["shape"] and 0 not in found["shape"]:
+            shape = tuple(found["shape"])
+        dtype = None if name is None else _arrays.dtype_of(name)
+        if found["optional"] or dtype is None:
+            shape = None
+        self._columns[field] = _Column(index, shape, dtype, pictures)
+        return self._columns[field]
+
+    def _element_type(self, field: str) -> Optional[str]:
+        """The type of a field's numbers or arrays, and of pictures of one size; None for other fields."""
+        column = self._columns.get(field) or self._column_of(field)
+        if column.shape == () or column.pictures:
+            return _arrays.name_of(column.dtype)
+        found = self._fields[column.number]
+        return found["dtype"] if found["type"] == "ndarray" else None
+
+    def _fixed_shape(self, field: str) -> "Optional[Tuple[int, ...]]":
+        """The shape that all values of a field have; None when it differs, or when values may be absent."""
+        return (self._columns.get(field) or self._column_of(field)).shape
+
+    def batch(self, samples: Any, fields: "Optional[Sequence[str]]" = None, *,
+              out: "Optional[Mapping[str, Array]]" = None) -> "Dict[str, Any]":
+        """Several samples at once, read in the order of the file by all cores: arrays for numbers, for arrays of one
+        shape and for pictures of one size (image_size), lists for everything else. out : arrays to fill instead of new
+        ones; their first dimension is at least the number of samples."""
         import numpy as np
 
-        for name in plain:
-            result[name] = np.empty(len(indices), np.int64 if self._kind(name) == _INT else np.float64)
-            targets.append((self._index(name), result[name], 0, None, None))
-        if targets and len(indices):
-            self._reader().read(indices, targets)
+        indices = self._which(samples)
+        names = self._names if fields is None else fields
+        if out and not set(names).issuperset(out):
+            raise KeyError(f"out has {', '.join(sorted(set(out) - set(names)))}, which is not read")
+        result: "Dict[str, Any]" = {}
+        targets: "List[Tuple[int, Any, int, Any, Any]]" = []
+        count = len(indices)
         for name in names:
-            if name not in result:
-                values = [self[int(sample), name] for sample in indices]
-                result[name] = _stacked(values)
-        return {name: result[name] for name in names}
+            column = self._columns.get(name) or self._column_of(name)
+            given = None if out is None else out.get(name)
+            if column.shape == () and given is None:
+                array = result[name] = np.empty(count, column.dtype)
+                targets.append((column.number, array, 0, None, None))
+            elif column.shape is not None:
+                array = result[name] = self._target(name, column, count, given)
+                if not column.pictures:
+                    stride = array.nbytes // count if count and column.shape else 0
+                    targets.append((column.number, array.view("u1") if stride else array, stride, None, None))
+            elif given is not None:
+                raise ValueError(f"{name} has values of different sizes: it cannot be read into an array")
+            else:
+                result[name] = None  # keeps the order of the fields
+        if count:
+            reader = self._reader()
+            if len(targets) <= _MOST_TARGETS:
+                reader.read(indices, targets)
+            else:
+                for begin in range(0, len(targets), _MOST_TARGETS):
+                    reader.read(indices, targets[begin:begin + _MOST_TARGETS])
+            self._idle.append(reader)
+        if len(targets) < len(result):
+            self._fill(result, indices)
+        return result
+
+    def _fill(self, result: "Dict[str, Any]", indices: Any) -> None:
+        """The pictures of a batch, and the values that are read one by one."""
+        for name, array in result.items():
+            column = self._columns[name]
+            if column.pictures and array is not None:
+                if len(indices):
+                    reader = self._reader()
+                    reader.pictures(indices, column.number, array, *array.shape[1:])
+                    self._idle.append(reader)
+            elif array is None:
+                result[name] = _stacked([self[int(sample), name] for sample in indices])
+
+    def _target(self, name: str, column: _Column, count: int, given: "Optional[Array]") -> "Array":
+        assert column.shape is not None
+        if given is not None:
+            if given.ndim == 0 or len(given) < count:
+                raise ValueError(f"out[{name!r}] is for {len(given) if given.ndim else 0} samples, expected {count}")
+            given = given[:count]
+        try:
+            return _arrays.output(given, (count, *column.shape), column.dtype)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
 
     def __iter__(self) -> "Iterator[Dict[str, Any]]":
         for sample in range(len(self)):
             yield self[sample]
 
+    # ---- Tables ----
+
     def to_pandas(self, fields: "Optional[Sequence[str]]" = None) -> Any:
         """A pandas DataFrame, one row for each sample."""
-        import pandas
+        from . import _tables
 
-        return pandas.DataFrame({name: self.column(name) for name in fields or self._names})
+        return _tables.to_pandas(self, fields)
+
+    def to_arrow(self, fields: "Optional[Sequence[str]]" = None) -> Any:
+        """A pyarrow.Table. Numbers, text and bytes are read into Arrow's own layout in one call, without a Python object
+        for each value; pictures and sounds are their stored bytes, JSON is text. from_arrow() restores the types."""
+        from . import _tables
+
+        return _tables.to_arrow(self, fields)
+
+    def to_datasets(self, fields: "Optional[Sequence[str]]" = None) -> Any:
+        """A datasets.Dataset of Hugging Face; pictures are an Image feature."""
+        from . import _tables
+
+        return _tables.to_datasets(self, fields)
 
     def order(self, *, epoch: int = 0, seed: int = 0, first: int = 0, count: Optional[int] = None,
               shuffle: bool = True, window_pages: int = 0, rank: int = 0, world: int = 1,
@@ -255,7 +394,7 @@ class Dataset(_core.Mldf):
         self.close()
 
     def __reduce__(self) -> Any:
-        options = {"key": self._key, "verify": self._verify, "decode": self.decode}
+        options = {"key": self._key, "verify": self._verify, "decode": self.decode, "image_size": self.image_size}
         return pickled(self.path, "mldf", options)
 
     def __repr__(self) -> str:
@@ -267,6 +406,12 @@ class Dataset(_core.Mldf):
         from ._html import gallery
 
         return gallery(self)
+
+
+def _in_child() -> bool:
+    """Whether this process was started by multiprocessing, as the workers of a DataLoader are."""
+    module = sys.modules.get("multiprocessing")
+    return module is not None and module.parent_process() is not None
 
 
 def _schema_row(field: "Dict[str, Any]") -> "Dict[str, Any]":
@@ -324,7 +469,12 @@ def _infer(name: str, value: Any) -> "Dict[str, Any]":
         return {"name": name, "type": _bytes_type(bytes(memoryview(value)[:16]))}
     if isinstance(value, (dict, list)) or value is None:
         return {"name": name, "type": "json", "optional": True}
-    array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    if hasattr(value, "detach"):
+        from ._torch_tensors import to_stored
+
+        dtype, shape, _ = to_stored(value)
+        return {"name": name, "type": "ndarray", "dtype": dtype, "shape": [0] * len(shape)}
+    array = np.asarray(value)
     return {"name": name, "type": "ndarray", "dtype": _arrays.name_of(array.dtype), "shape": [0] * array.ndim}
 
 
@@ -333,12 +483,13 @@ def _bytes_type(head: bytes) -> str:
         return "image-jpeg"
     if head.startswith(b"\x89PNG"):
         return "image-png"
-    if head.startswith((b"RIFF", b"fLaC")):
-        return "audio-compressed" if head.startswith(b"fLaC") else "bytes"
+    is_wav = head.startswith(b"RIFF") and head[8:12] == b"WAVE"
+    if is_wav or head.startswith((b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"\xff\xf3")):
+        return "audio-compressed"
     return "bytes"
 
 
-class Writer:
+class Writer(Transaction):
     """Writes samples: writer.add(sample), where sample is a dict. The file appears when the `with` block ends without
     an exception."""
 
@@ -349,6 +500,7 @@ class Writer:
         self._options = (overwrite, page_size, zstd_level, dedup, threads, key)
         self._writer: "Optional[_core.MldfWriter]" = None
         self._fields: "List[Tuple[str, str]]" = []
+        self._lock = threading.Lock()  # a sample is added by one thread at a time
         if append:
             self._start(None)
         elif schema is not None:
@@ -362,7 +514,12 @@ class Writer:
         self._fields = [(name, kind or "") for name, kind, _, _ in self._writer.fields()]
 
     def add(self, sample: Sample) -> None:
-        """Adds a sample. Without a schema, the first sample decides the fields and their types."""
+        """Adds a sample. Without a schema, the first sample decides the fields and their types. Threads may share a
+        writer."""
+        with self._lock:
+            self._add(sample)
+
+    def _add(self, sample: Sample) -> None:
         if self._writer is None:
             self._start(infer_schema(sample))
         assert self._writer is not None
@@ -374,6 +531,8 @@ class Writer:
             for index, (name, kind) in enumerate(self._fields):
                 if sample.get(name) is not None:
                     _put(self._writer, index, kind, name, sample[name])
+                elif kind in ("int", "float"):
+                    raise ValueError(_NO_NUMBER.format(name=name, kind=kind))
             self._writer.end_sample()
         except BaseException:
             self._writer.cancel_sample()
@@ -397,15 +556,6 @@ class Writer:
         if self._writer is not None:
             self._writer.discard()
 
-    def __enter__(self) -> "Writer":
-        return self
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.discard()
-
 
 def _full_schema(schema: "Union[Sequence[Mapping[str, Any]], Mapping[str, str]]") -> "List[Dict[str, Any]]":
     if isinstance(schema, Mapping):
@@ -425,6 +575,8 @@ def _put(writer: "_core.MldfWriter", index: int, kind: str, name: str, value: An
             writer.set_bytes(index, json.dumps(value, ensure_ascii=False).encode(), None)
         elif kind == "ndarray":
             _put_array(writer, index, value)
+        elif kind in ("audio", "audio-compressed"):
+            writer.set_bytes(index, value, _core.mldf_sound(value))
         else:
             writer.set_bytes(index, value, None)
     except TypeError as error:
@@ -434,11 +586,21 @@ def _put(writer: "_core.MldfWriter", index: int, kind: str, name: str, value: An
 def _put_array(writer: "_core.MldfWriter", index: int, value: Any) -> None:
     import numpy as np
 
-    dtype = _arrays.dtype_of(writer.fields()[index][3] or "")
-    array = np.ascontiguousarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-    if array.dtype != dtype:
-        raise TypeError(f"an array of {array.dtype}, expected {dtype}")
-    writer.set_array(index, np.shape(value), array.reshape(-1).view("u1"))
+    name = writer.fields()[index][3] or ""
+    if hasattr(value, "detach"):
+        from ._torch_tensors import to_stored
+
+        given, shape, data = to_stored(value)
+    else:
+        array = np.ascontiguousarray(value)
+        given, shape, data = _arrays.name_of(array.dtype), np.shape(value), array.reshape(-1).view("u1")
+        if array.dtype == np.dtype(_arrays.bits_of(name)):
+            given = name  # the bits of a type that NumPy lacks
+        if array.dtype.byteorder == ">":
+            raise TypeError(f"an array of {array.dtype}, expected {_arrays.dtype_of(name)}")
+    if given != name:
+        raise TypeError(f"an array of {given}, expected {name}")
+    writer.set_array(index, shape, data)
 
 
 def create(path: Path, schema: "Union[None, Sequence[Mapping[str, Any]], Mapping[str, str]]" = None,
@@ -475,6 +637,11 @@ def set_values(path: Path, changes: "Mapping[Tuple[int, str], Any]", *, key: Opt
             name, kind = names[field]
             _put(writer, field, kind, name, value)
 
+    for (_, field), value in values.items():
+        name, kind = names[field]
+        if value is None and kind in ("int", "float"):
+            raise ValueError(_NO_NUMBER.format(name=name, kind=kind))
+
     samples = np.array([sample for sample, _ in values], np.uint64)
     fields = np.array([field for _, field in values], np.uint64)
     _core.mldf_replace(os.fspath(path), samples, fields, fill, _core.mldf_empty_writer(), key)
@@ -494,3 +661,28 @@ def concat(paths: "Sequence[Path]", out: Path, *, overwrite: bool = False, progr
     sets = [Dataset(path) for path in paths]
     with callback(progress, "concat") as step:
         _core.mldf_concat(os.fspath(out), sets, overwrite, step)
+
+
+# ---- Tables ----
+
+def from_arrow(table: Any, path: Path, schema: Any = None, *, overwrite: bool = False, **options: Any) -> int:
+    """Writes the rows of a pyarrow.Table, a RecordBatchReader or any object with __arrow_c_stream__ (polars, DuckDB) as
+    a new set and returns their number. schema : as in create(); by default the types of the columns decide."""
+    from . import _tables
+
+    return _tables.from_arrow(table, os.fspath(path), schema, overwrite=overwrite, **options)
+
+
+def from_pandas(frame: Any, path: Path, schema: Any = None, *, overwrite: bool = False, **options: Any) -> int:
+    """Writes the rows of a pandas.DataFrame as a new set, without the index, and returns their number."""
+    from . import _tables
+
+    return _tables.from_pandas(frame, os.fspath(path), schema, overwrite=overwrite, **options)
+
+
+def from_datasets(dataset: Any, path: Path, schema: Any = None, *, overwrite: bool = False, **options: Any) -> int:
+    """Writes the rows of a datasets.Dataset of Hugging Face as a new set and returns their number. Pictures and sounds
+    are stored with the bytes that they have there."""
+    from . import _tables
+
+    return _tables.from_datasets(dataset, os.fspath(path), schema, overwrite=overwrite, **options)

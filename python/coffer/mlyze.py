@@ -13,6 +13,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from . import _core
+from ._arrays import data_frame
 from ._open import as_input, pickled
 from ._progress import Progress, callback
 
@@ -96,47 +97,58 @@ class Trace:
         return self._stats(window, 0, -1, None)[0]
 
     def stacks(self, window: "Tuple[Moment, Moment]" = (None, None), *, growth_windows: int = 0,
-               progress: Progress = None) -> "List[Dict[str, Any]]":
-        """One dict for each stack that allocated; pandas.DataFrame(trace.stacks()) is a table."""
+               progress: Progress = None, frame: bool = False) -> Any:
+        """One dict for each stack that allocated. frame : a pandas.DataFrame instead, here and in the other answers."""
         rows = self._stats(window, growth_windows, -1, progress)[1]
-        return [dict(zip(_ROW, row), stack=self._trace.stack(row[0])) for row in rows]
+        return _table([dict(zip(_ROW, row), stack=self._trace.stack(row[0])) for row in rows], frame, (*_ROW, "stack"))
 
-    def _largest(self, name: str, limit: int, window: "Tuple[Moment, Moment]") -> "List[Dict[str, Any]]":
-        rows = [row for row in self.stacks(window) if row[f"{name}_bytes" if name != "bytes" else "bytes"]]
-        column = f"{name}_bytes" if name != "bytes" else "bytes"
-        return sorted(rows, key=lambda row: -row[column])[:limit]
+    def _largest(self, name: str, limit: int, window: "Tuple[Moment, Moment]", frame: bool) -> Any:
+        column = f"{name}_bytes"
+        rows = [row for row in self.stacks(window) if row[column]]
+        return _table(sorted(rows, key=lambda row: -row[column])[:limit], frame, (*_ROW, "stack"))
 
-    def peak(self, limit: int = 20, window: "Tuple[Moment, Moment]" = (None, None)) -> "List[Dict[str, Any]]":
+    def peak(self, limit: int = 20, window: "Tuple[Moment, Moment]" = (None, None), *, frame: bool = False) -> Any:
         """The stacks that held memory when most was live, the largest first."""
-        return self._largest("peak", limit, window)
+        return self._largest("peak", limit, window, frame)
 
-    def leaks(self, limit: int = 20, window: "Tuple[Moment, Moment]" = (None, None)) -> "List[Dict[str, Any]]":
+    def leaks(self, limit: int = 20, window: "Tuple[Moment, Moment]" = (None, None), *, frame: bool = False) -> Any:
         """The stacks whose memory was not freed at the end."""
-        return self._largest("live", limit, window)
+        return self._largest("live", limit, window, frame)
 
-    def temporaries(self, limit: int = 20, window: "Tuple[Moment, Moment]" = (None, None)) -> "List[Dict[str, Any]]":
+    def temporaries(self, limit: int = 20, window: "Tuple[Moment, Moment]" = (None, None), *, frame: bool = False) -> Any:
         """The stacks whose memory was freed right after it was allocated."""
-        return self._largest("temporary", limit, window)
+        return self._largest("temporary", limit, window, frame)
 
-    def flame(self, measure: str = "peak", window: "Tuple[Moment, Moment]" = (None, None)) -> "Dict[str, Any]":
-        """The tree of a flame graph: {"name", "file", "line", "bytes", "allocs", "children"}."""
-        return self._stats(window, 0, _MEASURES[measure], None)[2]
+    def flame(self, measure: str = "peak", window: "Tuple[Moment, Moment]" = (None, None), *, frame: bool = False) -> Any:
+        """The tree of a flame graph: {"name", "file", "line", "bytes", "allocs", "children"}. frame : one row for each
+        node, with its depth and the row of its parent."""
+        if measure not in _MEASURES:
+            raise ValueError(f"measure is {measure!r}; it can be {', '.join(_MEASURES)}")
+        tree = self._stats(window, 0, _MEASURES[measure], None)[2]
+        return _table(_flat(tree), True, ("depth", "parent", "name", "file", "line", "bytes", "allocs")) if frame else tree
 
     def timeline(self, width: int = 512, *, begin_us: int = 0, end_us: Optional[int] = None, exact: bool = False,
-                 progress: Progress = None) -> "Dict[str, Array]":
+                 progress: Progress = None, frame: bool = False) -> Any:
         """Live memory over time, as columns."""
         import numpy as np
 
         with callback(progress, "timeline") as step:
             _, count, data = self._trace.timeline(width, begin_us, _ALL if end_us is None else end_us, exact, step)
         table = np.frombuffer(data, np.uint64).reshape(5, count)
-        return dict(zip(("time_us", "live_bytes", "live_allocs", "high_bytes", "events"), table))
+        columns = dict(zip(("time_us", "live_bytes", "live_allocs", "high_bytes", "events"), table))
+        return _table(columns, True, tuple(columns)) if frame else columns
 
-    def diff(self, other: "Trace", measure: str = "peak", *, max_shown: int = 20,
-             progress: Progress = None) -> "Dict[str, Any]":
-        """What grew, shrank, is new or gone in another trace."""
+    def diff(self, other: "Trace", measure: str = "peak", *, max_shown: int = 20, progress: Progress = None,
+             frame: bool = False) -> Any:
+        """What grew, shrank, is new or gone in another trace. frame : one row for each of these stacks, with its kind."""
+        if measure not in _MEASURES:
+            raise ValueError(f"measure is {measure!r}; it can be {', '.join(_MEASURES)}")
         with callback(progress, "diff") as step:
-            return self._trace.diff(other._trace, _MEASURES[measure], max_shown, step)
+            found = self._trace.diff(other._trace, _MEASURES[measure], max_shown, step)
+        if not frame:
+            return found
+        rows = [{"kind": kind, **row} for kind in ("grew", "shrank", "new", "gone") for row in found[kind]]
+        return _table(rows, True, ("kind", "change_bytes", "bytes_a", "bytes_b", "allocs_a", "allocs_b", "frames"))
 
     # ---- Life ----
 
@@ -167,6 +179,21 @@ class Trace:
         from ._html import timeline_picture
 
         return timeline_picture(repr(self), self.timeline(256))
+
+
+def _table(rows: Any, frame: bool, columns: "Tuple[str, ...]") -> Any:
+    return data_frame(rows, columns) if frame else rows
+
+
+def _flat(tree: "Dict[str, Any]") -> "List[Dict[str, Any]]":
+    """The nodes of a flame graph, parents before their children."""
+    rows: "List[Dict[str, Any]]" = []
+    waiting = [(tree, -1, 0)]
+    while waiting:
+        node, parent, depth = waiting.pop()
+        rows.append({"depth": depth, "parent": parent, **{key: node[key] for key in node if key != "children"}})
+        waiting.extend((child, len(rows) - 1, depth + 1) for child in reversed(node["children"]))
+    return rows
 
 
 def _converted(source: Any, notes: "List[str]") -> Any:

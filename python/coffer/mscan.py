@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _core
+from ._arrays import data_frame
 from ._open import as_input, pickled
 from ._progress import Progress, callback
+from ._transaction import Transaction
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,12 +120,12 @@ class Scan:
     # ---- Statistics ----
 
     def stats(self, by: str = "all", *, param: Optional[str] = None, tokens: "Tuple[int, Optional[int]]" = (0, None),
-              sequence: Optional[int] = None, raw: bool = False, threads: int = 0,
-              progress: Progress = None) -> "Dict[str, Any]":
-        """Mean, deviation, range, zeros and saturated values of each group, as columns.
+              sequence: Optional[int] = None, raw: bool = False, threads: int = 0, progress: Progress = None,
+              frame: bool = False) -> Any:
+        """Mean, deviation, range, zeros and saturated values of each group, as a dict of columns.
 
-        by : "all", "param", "block", "token" or "sequence". param : a pattern of names. tokens : (begin, end).
-        pandas.DataFrame(scan.stats(by="param")) is a table.
+        by : "all", "param", "block", "token" or "sequence". param : a pattern of names. tokens : (begin, end). frame : a
+        pandas.DataFrame instead.
         """
         import numpy as np
 
@@ -150,7 +153,7 @@ class Scan:
                 elif name in ("zeros", "saturated"):
                     column = column.astype(np.int64)
                 result[f"{metric}_{name}"] = column
-        return result
+        return data_frame(result) if frame else result
 
     def _group_scales(self, metric: int, by: str, keys: "Array", raw: bool) -> "Tuple[Any, Any]":
         """The scale of each group; (1, 0) where the groups do not have one scale each."""
@@ -171,7 +174,7 @@ class Scan:
 
     def scores(self, by: str = "param", *, scope: str = "global", param: Optional[str] = None,
                tokens: "Tuple[int, Optional[int]]" = (0, None), sequence: Optional[int] = None,
-               threads: int = 0) -> "Dict[str, Any]":
+               threads: int = 0, frame: bool = False) -> Any:
         """z-scores as the first scanner defines them, and sps = z(activation) - z(grad_norm); scope: global or layer."""
         import numpy as np
 
@@ -181,8 +184,9 @@ class Scan:
         whole = np.frombuffer(data, np.uint64).reshape(6, rows)
         real = np.frombuffer(data, np.float64).reshape(6, rows)
         keys = [self._names.get(int(key), str(int(key))) for key in whole[0]] if by == "param" else whole[0].astype("i8")
-        return {by: keys, "count": whole[1].astype(np.int64), "z_activation": real[2], "z_grad_norm": real[3],
-                "sps": real[4], "integral_sps": real[5]}
+        result = {by: keys, "count": whole[1].astype(np.int64), "z_activation": real[2], "z_grad_norm": real[3],
+                  "sps": real[4], "integral_sps": real[5]}
+        return data_frame(result) if frame else result
 
     def heatmap(self, rows: str = "block", metric: str = "activation", *, width: int = 1024, height: int = 512,
                 tokens: "Tuple[int, Optional[int]]" = (0, None), param: Optional[str] = None, raw: bool = False,
@@ -246,12 +250,13 @@ class Scan:
     def _repr_html_(self) -> str:
         from ._html import heat_picture
 
-        return heat_picture(repr(self), self.heatmap(width=512, height=128))
+        mixed = self._scan.scope(_METRICS["activation"]) in (2, 3)
+        return heat_picture(repr(self), self.heatmap(width=512, height=128, raw=mixed))
 
 
 # ---- Writing ----
 
-class Writer:
+class Writer(Transaction):
     """Writes sequences of records. The file appears when the `with` block ends without an exception.
 
     >>> with coffer.mscan.create("new.mscan", model_name="tiny") as writer:
@@ -265,6 +270,7 @@ class Writer:
                  block_size: int = 0, activation: "Optional[Tuple[float, float]]" = None,
                  grad_norm: "Optional[Tuple[float, float]]" = None,
                  extra: "Optional[Mapping[str, Any]]" = None) -> None:
+        self._lock = threading.Lock()
         text = None if extra is None else json.dumps(dict(extra))
         self._writer = _core.MscanWriter(os.fspath(path), append, overwrite, model_name, block_size, activation,
                                          grad_norm, text)
@@ -274,10 +280,11 @@ class Writer:
         return self._writer.add_param(name)
 
     def sequence(self, records: Any, num_tokens: int, source: Optional[str] = None) -> None:
-        """Adds a sequence; token_idx counts from its first token."""
-        self.begin(source)
-        self.put(records)
-        self.end(num_tokens)
+        """Adds a sequence; token_idx counts from its first token. Threads may share a writer."""
+        with self._lock:
+            self.begin(source)
+            self.put(records)
+            self.end(num_tokens)
 
     def begin(self, source: Optional[str] = None) -> None:
         self._writer.begin_sequence(source)
@@ -292,19 +299,11 @@ class Writer:
         self._writer.end_sequence(num_tokens)
 
     def commit(self) -> None:
-        self._writer.commit()
+        with self._lock:
+            self._writer.commit()
 
     def discard(self) -> None:
         self._writer.discard()
-
-    def __enter__(self) -> "Writer":
-        return self
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.discard()
 
 
 def create(path: Path, **options: Any) -> Writer:

@@ -30,11 +30,14 @@ _TYPES = {"dense": 0, "integer": 1, "causal": 2, "triangular": 3, "triangular_in
 
 
 class Matrix:
-    """A matrix with NumPy's indexing; transposition, conjugation and scalar of the file are applied."""
+    """A matrix with NumPy's indexing; transposition, conjugation and scalar of the file are applied.
 
-    def __init__(self, source: Any, *, generation: int = 0) -> None:
+    verify : compare the values with the checksums of the file, where it has them, before they are first shown.
+    """
+
+    def __init__(self, source: Any, *, generation: int = 0, verify: bool = True) -> None:
         self._source = source if isinstance(source, _core.Source) else _core.Source(as_input(source))
-        self._generation = generation
+        self._generation, self._verify, self._verified = generation, verify, not verify
         self._matrix = _core.Pycauset(self._source, generation)
         self._info = self._matrix.info()
 
@@ -87,6 +90,9 @@ class Matrix:
         found = self._matrix.view()
         if found is None:
             return None
+        if not self._verified:
+            self._matrix.verify()
+            self._verified = True
         view, name, rows, cols, row_stride, col_stride = found
         flat = np.frombuffer(view, _arrays.dtype_of(name))
         shown = np.lib.stride_tricks.as_strided(flat, (rows, cols), (row_stride, col_stride), writeable=False)
@@ -104,12 +110,19 @@ class Matrix:
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "Array":
         array = self._view()
-        if array is None:
-            array = self._tile(0, self.shape[0], 0, self.shape[1])
-        return array if dtype is None else array.astype(dtype)
+        if array is None or (dtype is not None and array.dtype != dtype):
+            if copy is False:
+                raise ValueError("this matrix is not stored as such an array; copy=False is not possible")
+            array = self._tile(0, self.shape[0], 0, self.shape[1]) if array is None else array
+            return array if dtype is None else array.astype(dtype, copy=False)
+        return array.copy() if copy else array
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def __iter__(self) -> "Iterator[Array]":
+        for row in range(self.shape[0]):
+            yield self[row]
 
     def stats(self, *, threads: int = 0, progress: Progress = None) -> "Dict[str, Any]":
         """Elements, nonzero, density, minimum, maximum, mean, deviation, Frobenius norm."""
@@ -162,6 +175,10 @@ class Matrix:
                 changes.append(_change(_escape(key), value))
         self._edit(changes)
 
+    def add_checksums(self) -> None:
+        """Stores checksums of the values in the file; from then on, readers compare what they read with them."""
+        self._edit([("checksums", "", None)])
+
     def _edit(self, changes: "List[Tuple[str, str, Any]]") -> None:
         if self.path is None:
             raise ValueError("a matrix in memory cannot be changed")
@@ -170,6 +187,7 @@ class Matrix:
         self._reopen()
 
     def _reopen(self) -> None:
+        self._verified = not self._verify
         self._source = _core.Source(self.path)
         self._matrix = _core.Pycauset(self._source, 0)
         self._info = self._matrix.info()
@@ -190,7 +208,8 @@ class Matrix:
         self.close()
 
     def __reduce__(self) -> Any:
-        return pickled(self.path, "pycauset", {"generation": self._generation} if self._generation else {})
+        options: "Dict[str, Any]" = {"generation": self._generation} if self._generation else {}
+        return pickled(self.path, "pycauset", options if self._verify else {**options, "verify": False})
 
     def __repr__(self) -> str:
         if self.closed:
@@ -263,8 +282,8 @@ def _bounds(key: Any, shape: "Tuple[int, int]") -> "Tuple[Tuple[int, int], Tuple
     if any(item is Ellipsis for item in keys):
         at = next(i for i, item in enumerate(keys) if item is Ellipsis)
         keys[at:at + 1] = [slice(None)] * (2 - (len(keys) - 1))
-    if len(keys) > 2 or any(item is None for item in keys):
-        return (0, shape[0]), (0, shape[1]), key
+    if len(keys) > 2 or any(item is None or getattr(item, "ndim", 1) != 1 or isinstance(item, bool) for item in keys):
+        return (0, shape[0]), (0, shape[1]), key  # masks of both axes and new axes: NumPy picks from all values
     keys += [slice(None)] * (2 - len(keys))
     spans, inner = [], []
     for item, length in zip(keys, shape):

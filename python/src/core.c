@@ -92,9 +92,10 @@ static int execute(PyObject *module)
     if (!state->make_error || PyModule_AddStringConstant(module, "version", coffer_version()) != 0)
         return -1;
     if (core_add_source(module) || core_add_verbs(module) || core_add_tensors(module) ||
-        core_add_mcf_writer(module) || core_add_quant(module) || core_add_mldf(module) ||
-        core_add_mldf_writer(module) || core_add_mscan(module) || core_add_mlyze(module) ||
-        core_add_pycauset(module))
+        core_add_models(module) || core_add_mcf_writer(module) || core_add_mcf_editor(module) ||
+        core_add_quant(module) || core_add_mldf(module) || core_add_mldf_writer(module) ||
+        core_add_mscan(module) || core_add_mscan_writer(module) || core_add_mlyze(module) ||
+        core_add_pycauset(module) || core_add_parts(module))
         return -1;
     return 0;
 }

@@ -5,62 +5,44 @@
 
 enum { MOST_DIMS = 32 };
 
-typedef struct writer_object {
-    PyObject_HEAD coffer_mcf_writer *writer; /* NULL after commit or discard */
-    PyObject *path;
-} writer_object;
-
-static PyObject *done(PyObject *object, coffer_status status, const coffer_error *err)
+static coffer_status commit(void *writer, coffer_error *err)
 {
-    if (status)
-        return core_raise(core_state_of(object), err, ((writer_object *)object)->path);
-    Py_RETURN_NONE;
+    return coffer_mcf_writer_commit(writer, err);
 }
 
-static coffer_mcf_writer *open_writer(PyObject *object)
+static void discard(void *writer)
 {
-    coffer_mcf_writer *writer = ((writer_object *)object)->writer;
-    if (!writer)
-        PyErr_SetString(PyExc_ValueError, "the writer is closed");
-    return writer;
+    coffer_mcf_writer_discard(writer);
 }
 
 /* McfWriter(path, overwrite, align) */
 static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    writer_object *self = (writer_object *)object;
+    core_writer *self = (core_writer *)object;
     coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     PyObject *path;
     int overwrite;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "OpI", &path, &overwrite, &opts.align) || self->writer)
+    if (!PyArg_ParseTuple(args, "OpI", &path, &overwrite, &opts.align))
         return -1;
-    PyObject *bytes = core_path(path);
+    PyObject *bytes = core_writer_begin(object, path, commit, discard);
     if (!bytes)
         return -1;
-    self->path = PyUnicode_DecodeFSDefault(PyBytes_AsString(bytes));
+    coffer_mcf_writer *writer = NULL;
     opts.overwrite = overwrite;
-    coffer_status status = coffer_mcf_writer_create(&self->writer, PyBytes_AsString(bytes), &opts, &err);
+    coffer_status status = coffer_mcf_writer_create(&writer, PyBytes_AsString(bytes), &opts, &err);
     Py_DECREF(bytes);
+    self->writer = writer;
     if (status)
         core_raise(core_state_of(object), &err, self->path);
     return status ? -1 : 0;
 }
 
-static void writer_dealloc(PyObject *object)
-{
-    writer_object *self = (writer_object *)object;
-    if (self->writer)
-        coffer_mcf_writer_discard(self->writer);
-    Py_XDECREF(self->path);
-    core_free_object(object);
-}
-
 /* set_info(model name or None, {key: text}) */
 static PyObject *writer_set_info(PyObject *object, PyObject *args)
 {
-    coffer_mcf_writer *writer = open_writer(object);
+    coffer_mcf_writer *writer = core_writer_open(object);
     coffer_mcf_model_info info = COFFER_MCF_MODEL_INFO_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     PyObject *map, *key, *value;
@@ -81,7 +63,7 @@ static PyObject *writer_set_info(PyObject *object, PyObject *args)
     info.kvs = kvs;
     PyObject *result = NULL;
     if (!PyErr_Occurred())
-        result = done(object, coffer_mcf_writer_set_model_info(writer, &info, &err), &err);
+        result = core_writer_done(object, coffer_mcf_writer_set_model_info(writer, &info, &err), &err);
     PyMem_Free(kvs);
     return result;
 }
@@ -89,7 +71,7 @@ static PyObject *writer_set_info(PyObject *object, PyObject *args)
 /* add(name, element type, shape, bytes) */
 static PyObject *writer_add(PyObject *object, PyObject *args)
 {
-    coffer_mcf_writer *writer = open_writer(object);
+    coffer_mcf_writer *writer = core_writer_open(object);
     coffer_mcf_new_tensor tensor = COFFER_MCF_NEW_TENSOR_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
@@ -122,12 +104,12 @@ static PyObject *writer_add(PyObject *object, PyObject *args)
         status = coffer_mcf_writer_end_tensor(writer, &err);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&bytes);
-    return done(object, status, &err);
+    return core_writer_done(object, status, &err);
 }
 
 static PyObject *writer_add_section(PyObject *object, PyObject *args)
 {
-    coffer_mcf_writer *writer = open_writer(object);
+    coffer_mcf_writer *writer = core_writer_open(object);
     coffer_error err = COFFER_ERROR_INIT;
     Py_buffer bytes;
     const char *name;
@@ -140,51 +122,28 @@ static PyObject *writer_add_section(PyObject *object, PyObject *args)
     else
         PyErr_Format(PyExc_ValueError, "unknown section '%s'; config.json is one", name);
     PyBuffer_Release(&bytes);
-    return type ? done(object, status, &err) : NULL;
-}
-
-static PyObject *writer_commit(PyObject *object, PyObject *unused)
-{
-    writer_object *self = (writer_object *)object;
-    coffer_mcf_writer *writer = open_writer(object);
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    (void)unused;
-    if (!writer)
-        return NULL;
-    self->writer = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_mcf_writer_commit(writer, &err);
-    Py_END_ALLOW_THREADS
-    return done(object, status, &err);
-}
-
-static PyObject *writer_discard(PyObject *object, PyObject *unused)
-{
-    writer_object *self = (writer_object *)object;
-    (void)unused;
-    if (self->writer)
-        coffer_mcf_writer_discard(self->writer);
-    self->writer = NULL;
-    Py_RETURN_NONE;
+    return type ? core_writer_done(object, status, &err) : NULL;
 }
 
 static PyMethodDef writer_methods[] = {
-    { "set_info", writer_set_info, METH_VARARGS, NULL },       { "add", writer_add, METH_VARARGS, NULL },
-    { "add_section", writer_add_section, METH_VARARGS, NULL }, { "commit", writer_commit, METH_NOARGS, NULL },
-    { "discard", writer_discard, METH_NOARGS, NULL },          { NULL, NULL, 0, NULL },
+    { "set_info", writer_set_info, METH_VARARGS, NULL },
+    { "add", writer_add, METH_VARARGS, NULL },
+    { "add_section", writer_add_section, METH_VARARGS, NULL },
+    { "commit", core_writer_commit, METH_NOARGS, NULL },
+    { "discard", core_writer_discard, METH_NOARGS, NULL },
+    { NULL, NULL, 0, NULL },
 };
 
 static PyType_Slot writer_slots[] = {
     { Py_tp_init, writer_init },
-    { Py_tp_dealloc, writer_dealloc },
+    { Py_tp_dealloc, core_writer_dealloc },
     { Py_tp_methods, writer_methods },
     { 0, NULL },
 };
 
 static PyType_Spec writer_spec = {
     .name = "coffer._core.McfWriter",
-    .basicsize = sizeof(writer_object),
+    .basicsize = sizeof(core_writer),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = writer_slots,
 };

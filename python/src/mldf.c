@@ -103,6 +103,11 @@ static const coffer_mldf *open_set(PyObject *object)
     return self->set;
 }
 
+PyObject *core_mldf_fail(PyObject *object, const coffer_error *err)
+{
+    return fail(object, err);
+}
+
 coffer_mldf *core_mldf_of(core_state *state, PyObject *object)
 {
     int is = PyObject_IsInstance(object, (PyObject *)state->mldf_type);
@@ -422,6 +427,34 @@ static PyObject *mldf_decode_image(PyObject *object, PyObject *args)
     return block ? Py_BuildValue("(NIII)", block, pixels.height, pixels.width, pixels.channels) : NULL;
 }
 
+/* scale(pixels, height, width, channels, new height, new width): a block. */
+static PyObject *mldf_scale(PyObject *object, PyObject *args)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_pixels from = COFFER_PIXELS_INIT, scaled = COFFER_PIXELS_INIT;
+    coffer_status status;
+    Py_buffer bytes;
+    unsigned height, width;
+    if (!PyArg_ParseTuple(args, "y*IIIII", &bytes, &from.height, &from.width, &from.channels, &height,
+                          &width))
+        return NULL;
+    if ((uint64_t)from.height * from.width > (uint64_t)bytes.len / (from.channels ? from.channels : 1)) {
+        PyBuffer_Release(&bytes);
+        PyErr_SetString(PyExc_ValueError, "the pixels are fewer than the size says");
+        return NULL;
+    }
+    from.data = bytes.buf;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pixels_resize(&scaled, &from, width, height, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&bytes);
+    if (status) {
+        coffer_free(scaled.data);
+        return fail(object, &err);
+    }
+    return core_block(core_state_of(object), scaled.data, (size_t)width * height * from.channels);
+}
+
 /* decode_audio(bytes, out): float32 samples, interleaved; out has room for frames x channels. */
 static PyObject *mldf_decode_audio(PyObject *object, PyObject *args)
 {
@@ -552,6 +585,7 @@ static PyMethodDef mldf_methods[] = {
     { "_array", mldf_array, METH_VARARGS, NULL },
     { "_tokens", mldf_tokens, METH_VARARGS, NULL },
     { "_decode_image", mldf_decode_image, METH_VARARGS, NULL },
+    { "_scale", mldf_scale, METH_VARARGS, NULL },
     { "_decode_audio", mldf_decode_audio, METH_VARARGS, NULL },
     { "_probe_audio", mldf_probe_audio, METH_VARARGS, NULL },
     { "_column", mldf_column, METH_VARARGS, NULL },
@@ -581,242 +615,9 @@ static PyType_Spec mldf_spec = {
     .slots = mldf_slots,
 };
 
-/* ---- Batches ---- */
-
-typedef struct batch_object {
-    PyObject_HEAD coffer_mldf_batch *batch;
-    PyObject *set;
-    bool busy; /* the reader serves one thread at a time */
-} batch_object;
-
-static int batch_init(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    batch_object *self = (batch_object *)object;
-    coffer_mldf_batch_opts opts = COFFER_MLDF_BATCH_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    PyObject *set;
-    (void)kwargs;
-    if (!PyArg_ParseTuple(args, "O!I", core_state_of(object)->mldf_type, &set, &opts.threads) ||
-        !open_set(set) || self->batch)
-        return -1;
-    if (coffer_mldf_batch_new(&self->batch, ((mldf_object *)set)->set, &opts, &err)) {
-        fail(set, &err);
-        return -1;
-    }
-    self->set = Py_NewRef(set);
-    return 0;
-}
-
-static void batch_dealloc(PyObject *object)
-{
-    batch_object *self = (batch_object *)object;
-    if (self->batch)
-        coffer_mldf_batch_free(self->batch);
-    Py_XDECREF(self->set);
-    core_free_object(object);
-}
-
-static bool take_samples(Py_buffer *out, PyObject *samples)
-{
-    if (PyObject_GetBuffer(samples, out, PyBUF_C_CONTIGUOUS) != 0)
-        return false;
-    if (out->len % (Py_ssize_t)sizeof(uint64_t) == 0 && (uintptr_t)out->buf % _Alignof(uint64_t) == 0)
-        return true;
-    PyErr_SetString(PyExc_ValueError, "samples are an array of uint64");
-    PyBuffer_Release(out);
-    return false;
-}
-
-static bool begin_use(batch_object *self)
-{
-    if (self->busy)
-        PyErr_SetString(PyExc_RuntimeError, "a batch reader serves one thread at a time");
-    else
-        self->busy = true;
-    return !PyErr_Occurred();
-}
-
-/* size(samples, field): bytes of all values together. */
-static PyObject *batch_size(PyObject *object, PyObject *args)
-{
-    batch_object *self = (batch_object *)object;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    Py_buffer samples;
-    PyObject *list;
-    Py_ssize_t field;
-    uint64_t size = 0;
-    if (!PyArg_ParseTuple(args, "On", &list, &field) || !take_samples(&samples, list))
-        return NULL;
-    if (!begin_use(self)) {
-        PyBuffer_Release(&samples);
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_mldf_batch_size(&size, self->batch, samples.buf, (size_t)samples.len / sizeof(uint64_t),
-                                    (size_t)field, &err);
-    Py_END_ALLOW_THREADS
-    self->busy = false;
-    PyBuffer_Release(&samples);
-    return status ? fail(self->set, &err) : PyLong_FromUnsignedLongLong(size);
-}
-
-enum { MOST_TARGETS = 64, BUFFERS_OF_TARGET = 3 };
-
-typedef struct batch_targets {
-    coffer_mldf_target list[MOST_TARGETS];
-    Py_buffer buffers[MOST_TARGETS * BUFFERS_OF_TARGET];
-    size_t count, buffer_count;
-} batch_targets;
-
-static bool take_buffer(void **out, size_t *size, batch_targets *targets, PyObject *object)
-{
-    *out = NULL;
-    *size = 0;
-    if (object == Py_None)
-        return true;
-    Py_buffer *buffer = &targets->buffers[targets->buffer_count];
-    if (core_writable(buffer, object, 0))
-        return false;
-    targets->buffer_count++;
-    *out = buffer->buf;
-    *size = (size_t)buffer->len;
-    return true;
-}
-
-/* One of (field, data, stride, offsets or None, sizes or None), for `samples` samples. */
-static bool take_target(batch_targets *targets, PyObject *item, size_t samples)
-{
-    coffer_mldf_target *target = &targets->list[targets->count];
-    PyObject *data, *offsets, *sizes;
-    Py_ssize_t field, stride;
-    size_t offsets_size = 0, sizes_size = 0;
-    void *offset_data = NULL, *size_data = NULL;
-    coffer_mldf_target_init(target, sizeof *target);
-    if (!PyArg_ParseTuple(item, "nOnOO", &field, &data, &stride, &offsets, &sizes) ||
-        !take_buffer(&target->data, &target->data_size, targets, data) ||
-        !take_buffer(&offset_data, &offsets_size, targets, offsets) ||
-        !take_buffer(&size_data, &sizes_size, targets, sizes))
-        return false;
-    if ((offset_data && offsets_size / 8 < samples + 1) || (size_data && sizes_size / 4 < samples)) {
-        PyErr_SetString(PyExc_ValueError, "offsets or sizes are too short");
-        return false;
-    }
-    target->field = (size_t)field;
-    target->stride = (size_t)stride;
-    target->offsets = offset_data;
-    target->sizes = size_data;
-    targets->count++;
-    return true;
-}
-
-/* read(samples, [(field, data, stride, offsets, sizes)]) */
-static PyObject *batch_read(PyObject *object, PyObject *args)
-{
-    batch_object *self = (batch_object *)object;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status = COFFER_OK;
-    Py_buffer samples;
-    PyObject *list, *items;
-    if (!PyArg_ParseTuple(args, "OO!", &list, &PyList_Type, &items) || !take_samples(&samples, list))
-        return NULL;
-    size_t count = (size_t)samples.len / sizeof(uint64_t);
-    batch_targets *targets = PyMem_Calloc(1, sizeof *targets);
-    bool good = targets && PyList_Size(items) <= MOST_TARGETS;
-    if (!good)
-        PyErr_Format(PyExc_ValueError, "more than %d fields", MOST_TARGETS);
-    for (Py_ssize_t i = 0; good && i < PyList_Size(items); i++)
-        good = take_target(targets, PyList_GetItem(items, i), count);
-    if (good && begin_use(self)) {
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_mldf_batch_read(self->batch, samples.buf, count, targets->list, targets->count, &err);
-        Py_END_ALLOW_THREADS
-        self->busy = false;
-        if (status)
-            fail(self->set, &err);
-    }
-    for (size_t i = 0; targets && i < targets->buffer_count; i++)
-        PyBuffer_Release(&targets->buffers[i]);
-    PyMem_Free(targets);
-    PyBuffer_Release(&samples);
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-}
-
-static PyMethodDef batch_methods[] = {
-    { "size", batch_size, METH_VARARGS, NULL },
-    { "read", batch_read, METH_VARARGS, NULL },
-    { NULL, NULL, 0, NULL },
-};
-
-static PyType_Slot batch_slots[] = {
-    { Py_tp_init, batch_init },
-    { Py_tp_dealloc, batch_dealloc },
-    { Py_tp_methods, batch_methods },
-    { 0, NULL },
-};
-
-static PyType_Spec batch_spec = {
-    .name = "coffer._core.MldfBatch",
-    .basicsize = sizeof(batch_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = batch_slots,
-};
-
-/* ---- Order ---- */
-
-/* order(out, samples, epoch, first, seed, sequential, window_pages, page_samples, rank, world, tail): fills
- * out, an array of uint64, with the samples at positions [first, first + len(out)); returns the samples per
- * epoch. */
-static PyObject *order(PyObject *module, PyObject *args)
-{
-    core_state *state = core_state_of_module(module);
-    coffer_mldf_order_opts opts = COFFER_MLDF_ORDER_OPTS_INIT;
-    coffer_mldf_order prepared = COFFER_MLDF_ORDER_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    Py_buffer out;
-    PyObject *target;
-    unsigned long long samples, epoch, first, seed, page_samples;
-    int sequential, tail;
-    if (!PyArg_ParseTuple(args, "OKKKKpIKIIi", &target, &samples, &epoch, &first, &seed, &sequential,
-                          &opts.window_pages, &page_samples, &opts.rank, &opts.world, &tail))
-        return NULL;
-    opts.seed = seed;
-    opts.sequential = sequential;
-    opts.page_samples = page_samples;
-    opts.tail = (coffer_mldf_tail)tail;
-    if (coffer_mldf_order_prepare(&prepared, samples, &opts, &err))
-        return core_raise(state, &err, NULL);
-    if (core_writable(&out, target, 0))
-        return NULL;
-    uint64_t length = coffer_mldf_order_length(&prepared);
-    size_t count = (size_t)out.len / sizeof(uint64_t);
-    if (first > length || count > length - first) {
-        PyBuffer_Release(&out);
-        PyErr_Format(PyExc_IndexError, "positions %llu to %llu of an epoch of %llu", first, first + count,
-                     (unsigned long long)length);
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    char *at = out.buf;
-    for (size_t i = 0; i < count; i++, at += sizeof(uint64_t)) {
-        uint64_t sample = coffer_mldf_order_at(&prepared, epoch, first + i);
-        memcpy(at, &sample, sizeof sample);
-    }
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&out);
-    return PyLong_FromUnsignedLongLong(length);
-}
-
-static PyMethodDef functions[] = {
-    { "mldf_order", order, METH_VARARGS, NULL },
-    { NULL, NULL, 0, NULL },
-};
-
 int core_add_mldf(PyObject *module)
 {
     core_state *state = core_state_of_module(module);
     state->mldf_type = core_new_type(module, &mldf_spec);
-    if (!state->mldf_type || core_add_type(module, &batch_spec))
-        return -1;
-    return PyModule_AddFunctions(module, functions);
+    return state->mldf_type ? core_add_mldf_batch(module) : -1;
 }

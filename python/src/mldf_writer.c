@@ -1,29 +1,21 @@
 /* MldfWriter: writes a new training set, or appends to one; and changes to a set: values, samples. */
 #include "core.h"
 
-typedef struct writer_object {
-    PyObject_HEAD coffer_mldf_writer *writer; /* NULL after commit or discard */
-    PyObject *path;
-} writer_object;
-
-static PyObject *fail(PyObject *object, const coffer_error *err)
+static coffer_status commit(void *writer, coffer_error *err)
 {
-    return core_raise(core_state_of(object), err, ((writer_object *)object)->path);
+    return coffer_mldf_writer_commit(writer, err);
 }
 
-static coffer_mldf_writer *open_writer(PyObject *object)
+static void discard(void *writer)
 {
-    coffer_mldf_writer *writer = ((writer_object *)object)->writer;
-    if (!writer)
-        PyErr_SetString(PyExc_ValueError, "the writer is closed");
-    return writer;
+    coffer_mldf_writer_discard(writer);
 }
 
 /* MldfWriter(path, schema or None, overwrite, page_size, zstd_level, dedup, threads, key or None): without a
  * schema, samples are appended to an existing set. */
 static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    writer_object *self = (writer_object *)object;
+    core_writer *self = (core_writer *)object;
     coffer_mldf_writer_opts opts = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
@@ -33,85 +25,71 @@ static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
     int overwrite, dedup;
     (void)kwargs;
     if (!PyArg_ParseTuple(args, "Oz#pIipIz#", &path, &schema, &schema_len, &overwrite, &opts.page_size,
-                          &opts.zstd_level, &dedup, &opts.threads, &key, &key_len) ||
-        self->writer)
+                          &opts.zstd_level, &dedup, &opts.threads, &key, &key_len))
         return -1;
     if (key && key_len != COFFER_MLDF_KEY_SIZE) {
         PyErr_Format(PyExc_ValueError, "a key has %d bytes, not %zd", COFFER_MLDF_KEY_SIZE, key_len);
         return -1;
     }
-    PyObject *bytes = core_path(path);
+    PyObject *bytes = core_writer_begin(object, path, commit, discard);
     if (!bytes)
         return -1;
-    self->path = PyUnicode_DecodeFSDefault(PyBytes_AsString(bytes));
+    coffer_mldf_writer *writer = NULL;
     opts.overwrite = overwrite;
     opts.dedup = dedup;
     opts.key = (const uint8_t *)key;
     Py_BEGIN_ALLOW_THREADS
-    status = schema ? coffer_mldf_writer_create_json(&self->writer, PyBytes_AsString(bytes), schema,
+    status = schema ? coffer_mldf_writer_create_json(&writer, PyBytes_AsString(bytes), schema,
                                                      (size_t)schema_len, &opts, &err)
-                    : coffer_mldf_writer_append_to(&self->writer, PyBytes_AsString(bytes), &opts, &err);
+                    : coffer_mldf_writer_append_to(&writer, PyBytes_AsString(bytes), &opts, &err);
     Py_END_ALLOW_THREADS
     Py_DECREF(bytes);
+    self->writer = writer;
     if (status)
-        fail(object, &err);
+        core_raise(core_state_of(object), &err, self->path);
     return status ? -1 : 0;
-}
-
-static void writer_dealloc(PyObject *object)
-{
-    writer_object *self = (writer_object *)object;
-    if (self->writer)
-        coffer_mldf_writer_discard(self->writer);
-    Py_XDECREF(self->path);
-    core_free_object(object);
-}
-
-static PyObject *done(PyObject *object, coffer_status status, const coffer_error *err)
-{
-    if (status)
-        return fail(object, err);
-    Py_RETURN_NONE;
 }
 
 static PyObject *writer_set_int(PyObject *object, PyObject *args)
 {
-    coffer_mldf_writer *writer = open_writer(object);
+    coffer_mldf_writer *writer = core_writer_open(object);
     coffer_error err = COFFER_ERROR_INIT;
     Py_ssize_t field;
     long long value;
     if (!writer || !PyArg_ParseTuple(args, "nL", &field, &value))
         return NULL;
-    return done(object, coffer_mldf_writer_set_int(writer, (size_t)field, value, &err), &err);
+    return core_writer_done(object, coffer_mldf_writer_set_int(writer, (size_t)field, value, &err), &err);
 }
 
 static PyObject *writer_set_float(PyObject *object, PyObject *args)
 {
-    coffer_mldf_writer *writer = open_writer(object);
+    coffer_mldf_writer *writer = core_writer_open(object);
     coffer_error err = COFFER_ERROR_INIT;
     Py_ssize_t field;
     double value;
     if (!writer || !PyArg_ParseTuple(args, "nd", &field, &value))
         return NULL;
-    return done(object, coffer_mldf_writer_set_float(writer, (size_t)field, value, &err), &err);
+    return core_writer_done(object, coffer_mldf_writer_set_float(writer, (size_t)field, value, &err), &err);
 }
 
 static PyObject *writer_set_text(PyObject *object, PyObject *args)
 {
-    coffer_mldf_writer *writer = open_writer(object);
+    coffer_mldf_writer *writer = core_writer_open(object);
     coffer_error err = COFFER_ERROR_INIT;
     Py_ssize_t field, len;
     const char *text;
     if (!writer || !PyArg_ParseTuple(args, "ns#", &field, &text, &len))
         return NULL;
-    return done(object, coffer_mldf_writer_set_text(writer, (size_t)field, text, (size_t)len, &err), &err);
+    return core_writer_done(object,
+                            coffer_mldf_writer_set_text(writer, (size_t)field, text, (size_t)len, &err),
+                            &err);
 }
 
 /* set_bytes(field, bytes, (height, width, mode, channels, num_samples, sample_rate, bit_depth, codec,
  * num_tokens, encoding) or None) */
 static PyObject *writer_set_bytes(PyObject *object, PyObject *args)
 {
-    coffer_mldf_writer *writer = open_writer(object);
+    coffer_mldf_writer *writer = core_writer_open(object);
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
@@ -133,13 +111,13 @@ static PyObject *writer_set_bytes(PyObject *object, PyObject *args)
                                           row == Py_None ? NULL : &entry, &err);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&bytes);
-    return done(object, status, &err);
+    return core_writer_done(object, status, &err);
 }
 
 /* set_array(field, shape, elements) */
 static PyObject *writer_set_array(PyObject *object, PyObject *args)
 {
-    coffer_mldf_writer *writer = open_writer(object);
+    coffer_mldf_writer *writer = core_writer_open(object);
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
     uint64_t dims[COFFER_MLDF_MAX_DIMS];
@@ -162,12 +140,12 @@ static PyObject *writer_set_array(PyObject *object, PyObject *args)
     status = coffer_mldf_writer_set_array(writer, (size_t)field, dims, bytes.buf, (size_t)bytes.len, &err);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&bytes);
-    return done(object, status, &err);
+    return core_writer_done(object, status, &err);
 }
 
 static PyObject *writer_end_sample(PyObject *object, PyObject *unused)
 {
-    coffer_mldf_writer *writer = open_writer(object);
+    coffer_mldf_writer *writer = core_writer_open(object);
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
     (void)unused;
@@ -176,12 +154,12 @@ static PyObject *writer_end_sample(PyObject *object, PyObject *unused)
     Py_BEGIN_ALLOW_THREADS
     status = coffer_mldf_writer_end_sample(writer, &err);
     Py_END_ALLOW_THREADS
-    return done(object, status, &err);
+    return core_writer_done(object, status, &err);
 }
 
 static PyObject *writer_cancel_sample(PyObject *object, PyObject *unused)
 {
-    coffer_mldf_writer *writer = open_writer(object);
+    coffer_mldf_writer *writer = core_writer_open(object);
     (void)unused;
     if (!writer)
         return NULL;
@@ -189,36 +167,10 @@ static PyObject *writer_cancel_sample(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *writer_commit(PyObject *object, PyObject *unused)
-{
-    writer_object *self = (writer_object *)object;
-    coffer_mldf_writer *writer = open_writer(object);
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    (void)unused;
-    if (!writer)
-        return NULL;
-    self->writer = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_mldf_writer_commit(writer, &err);
-    Py_END_ALLOW_THREADS
-    return done(object, status, &err);
-}
-
-static PyObject *writer_discard(PyObject *object, PyObject *unused)
-{
-    writer_object *self = (writer_object *)object;
-    (void)unused;
-    if (self->writer)
-        coffer_mldf_writer_discard(self->writer);
-    self->writer = NULL;
-    Py_RETURN_NONE;
-}
-
 /* [(name, type, dims, element type or None)] */
 static PyObject *writer_fields(PyObject *object, PyObject *unused)
 {
-    coffer_mldf_writer *writer = open_writer(object);
+    coffer_mldf_writer *writer = core_writer_open(object);
     PyObject *list = writer ? PyList_New(0) : NULL;
     (void)unused;
     for (size_t i = 0; list && i < coffer_mldf_writer_field_count(writer); i++) {
@@ -237,7 +189,7 @@ static PyObject *writer_fields(PyObject *object, PyObject *unused)
 
 static PyObject *writer_sample(PyObject *object, void *unused)
 {
-    coffer_mldf_writer *writer = open_writer(object);
+    coffer_mldf_writer *writer = core_writer_open(object);
     (void)unused;
     return writer ? PyLong_FromUnsignedLongLong(coffer_mldf_writer_sample(writer)) : NULL;
 }
@@ -250,8 +202,8 @@ static PyMethodDef writer_methods[] = {
     { "set_array", writer_set_array, METH_VARARGS, NULL },
     { "end_sample", writer_end_sample, METH_NOARGS, NULL },
     { "cancel_sample", writer_cancel_sample, METH_NOARGS, NULL },
-    { "commit", writer_commit, METH_NOARGS, NULL },
-    { "discard", writer_discard, METH_NOARGS, NULL },
+    { "commit", core_writer_commit, METH_NOARGS, NULL },
+    { "discard", core_writer_discard, METH_NOARGS, NULL },
     { "fields", writer_fields, METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },
 };
@@ -263,7 +215,7 @@ static PyGetSetDef writer_members[] = {
 
 static PyType_Slot writer_slots[] = {
     { Py_tp_init, writer_init },
-    { Py_tp_dealloc, writer_dealloc },
+    { Py_tp_dealloc, core_writer_dealloc },
     { Py_tp_methods, writer_methods },
     { Py_tp_getset, writer_members },
     { 0, NULL },
@@ -271,7 +223,7 @@ static PyType_Slot writer_slots[] = {
 
 static PyType_Spec writer_spec = {
     .name = "coffer._core.MldfWriter",
-    .basicsize = sizeof(writer_object),
+    .basicsize = sizeof(core_writer),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = writer_slots,
 };
@@ -310,7 +262,7 @@ static PyObject *delete_samples(PyObject *module, PyObject *args)
 /* Calls a Python function with a writer, sample and field; it sets the value. */
 typedef struct fill_context {
     PyObject *function;
-    writer_object *wrapper;
+    core_writer *wrapper;
 } fill_context;
 
 static coffer_status fill(void *context, coffer_mldf_writer *writer, uint64_t sample, size_t field,
@@ -348,7 +300,7 @@ static PyObject *replace_values(PyObject *module, PyObject *args)
     if (bytes && (samples.len != fields.len || (key && key_len != COFFER_MLDF_KEY_SIZE)))
         PyErr_SetString(PyExc_ValueError, "one field for each sample, and a key of 32 bytes");
     if (!PyErr_Occurred()) {
-        fill_context context = { function, (writer_object *)wrapper };
+        fill_context context = { function, (core_writer *)wrapper };
         opts.key = (const uint8_t *)key;
         opts.threads = 1;
         Py_BEGIN_ALLOW_THREADS
@@ -411,7 +363,49 @@ static PyObject *concat(PyObject *module, PyObject *args)
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
+static uint8_t sound_codec(const coffer_audio_info *info)
+{
+    switch (info->kind) {
+    case COFFER_AUDIO_FLAC:
+        return COFFER_MLDF_CODEC_FLAC;
+    case COFFER_AUDIO_MP3:
+        return COFFER_MLDF_CODEC_MP3;
+    case COFFER_AUDIO_AAC:
+        return COFFER_MLDF_CODEC_AAC;
+    case COFFER_AUDIO_VORBIS:
+        return COFFER_MLDF_CODEC_VORBIS;
+    case COFFER_AUDIO_OPUS:
+        return COFFER_MLDF_CODEC_OPUS;
+    default:
+        return COFFER_MLDF_CODEC_FILE;
+    }
+}
+
+/* mldf_sound(bytes of a file): its description, as set_bytes takes it. */
+static PyObject *describe_sound(PyObject *module, PyObject *args)
+{
+    enum { FLOAT_BITS = 32 };
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    Py_buffer bytes;
+    if (!PyArg_ParseTuple(args, "y*", &bytes))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_audio_probe(&info, bytes.buf, (size_t)bytes.len, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&bytes);
+    if (status)
+        return core_raise(core_state_of_module(module), &err, NULL);
+    if (info.frames > UINT32_MAX || info.channels > UINT16_MAX)
+        return PyErr_Format(PyExc_ValueError, "a sound of %llu frames is too long for a set",
+                            (unsigned long long)info.frames);
+    return Py_BuildValue("(iiiIIIIiii)", 0, 0, 0, info.channels, (unsigned)info.frames, info.sample_rate,
+                         info.bit_depth ? info.bit_depth : FLOAT_BITS, sound_codec(&info), 0, 0);
+}
+
 static PyMethodDef functions[] = {
+    { "mldf_sound", describe_sound, METH_VARARGS, NULL },
     { "mldf_concat", concat, METH_VARARGS, NULL },
     { "mldf_delete", delete_samples, METH_VARARGS, NULL },
     { "mldf_replace", replace_values, METH_VARARGS, NULL },

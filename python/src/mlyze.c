@@ -3,28 +3,19 @@
 
 #include <string.h>
 
+static coffer_status open_handle(void **out, coffer_source *source, const void *opts, coffer_error *err)
+{
+    coffer_mlyze *trace = NULL;
+    coffer_status status = coffer_mlyze_open(&trace, source, opts, err);
+    *out = trace;
+    return status;
+}
+
 static int trace_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    core_handle *self = (core_handle *)object;
-    core_state *state = core_state_of(object);
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
     PyObject *input;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "O", &input) || self->handle)
-        return -1;
-    core_source *source = core_as_source(state, input);
-    if (!source)
-        return -1;
-    coffer_mlyze *trace = NULL;
-    self->source = Py_NewRef(input);
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_mlyze_open(&trace, source->source, NULL, &err);
-    Py_END_ALLOW_THREADS
-    self->handle = trace;
-    if (status)
-        core_handle_fail(object, &err);
-    return status ? -1 : 0;
+    return PyArg_ParseTuple(args, "O", &input) ? core_handle_init(object, input, open_handle, NULL) : -1;
 }
 
 static void trace_dealloc(PyObject *object)

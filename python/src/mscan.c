@@ -1,30 +1,21 @@
-/* Mscan: a scan: records, statistics, grids. MscanWriter: writes one, or appends to one. */
+/* Mscan: a scan: records, statistics, grids. */
 #include "core.h"
 
 #include <string.h>
 
+static coffer_status open_handle(void **out, coffer_source *source, const void *opts, coffer_error *err)
+{
+    coffer_mscan *scan = NULL;
+    coffer_status status = coffer_mscan_open(&scan, source, opts, err);
+    *out = scan;
+    return status;
+}
+
 static int scan_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    core_handle *self = (core_handle *)object;
-    core_state *state = core_state_of(object);
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
     PyObject *input;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "O", &input) || self->handle)
-        return -1;
-    core_source *source = core_as_source(state, input);
-    if (!source)
-        return -1;
-    coffer_mscan *scan = NULL;
-    self->source = Py_NewRef(input);
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_mscan_open(&scan, source->source, NULL, &err);
-    Py_END_ALLOW_THREADS
-    self->handle = scan;
-    if (status)
-        core_handle_fail(object, &err);
-    return status ? -1 : 0;
+    return PyArg_ParseTuple(args, "O", &input) ? core_handle_init(object, input, open_handle, NULL) : -1;
 }
 
 static void scan_dealloc(PyObject *object)
@@ -347,183 +338,7 @@ static PyType_Spec scan_spec = {
     .slots = scan_slots,
 };
 
-/* ---- Writing ---- */
-
-typedef struct writer_object {
-    PyObject_HEAD coffer_mscan_writer *writer;
-    PyObject *path;
-} writer_object;
-
-/* MscanWriter(path, append, overwrite, model_name, block_size, activation scale or None, grad_norm scale or
- * None, extra JSON or None); a scale is (scale, offset). */
-static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    writer_object *self = (writer_object *)object;
-    coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
-    coffer_mscan_quantization scales[2] = { COFFER_MSCAN_QUANTIZATION_INIT, COFFER_MSCAN_QUANTIZATION_INIT };
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    PyObject *path, *given[2];
-    int append, overwrite;
-    (void)kwargs;
-    if (!PyArg_ParseTuple(args, "OppzIOOz", &path, &append, &overwrite, &opts.model_name, &opts.block_size,
-                          &given[0], &given[1], &opts.extra_json) ||
-        self->writer)
-        return -1;
-    for (int i = 0; i < 2; i++)
-        if (given[i] != Py_None && !PyArg_ParseTuple(given[i], "dd", &scales[i].scale, &scales[i].offset))
-            return -1;
-    PyObject *bytes = core_path(path);
-    if (!bytes)
-        return -1;
-    self->path = PyUnicode_DecodeFSDefault(PyBytes_AsString(bytes));
-    opts.overwrite = overwrite;
-    opts.activation = given[0] == Py_None ? NULL : &scales[0];
-    opts.grad_norm = given[1] == Py_None ? NULL : &scales[1];
-    Py_BEGIN_ALLOW_THREADS
-    status = append ? coffer_mscan_writer_append_to(&self->writer, PyBytes_AsString(bytes), NULL, &err)
-                    : coffer_mscan_writer_create(&self->writer, PyBytes_AsString(bytes), &opts, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(bytes);
-    if (status)
-        core_raise(core_state_of(object), &err, self->path);
-    return status ? -1 : 0;
-}
-
-static void writer_dealloc(PyObject *object)
-{
-    writer_object *self = (writer_object *)object;
-    if (self->writer)
-        coffer_mscan_writer_discard(self->writer);
-    Py_XDECREF(self->path);
-    core_free_object(object);
-}
-
-static coffer_mscan_writer *open_writer(PyObject *object)
-{
-    coffer_mscan_writer *writer = ((writer_object *)object)->writer;
-    if (!writer)
-        PyErr_SetString(PyExc_ValueError, "the writer is closed");
-    return writer;
-}
-
-static PyObject *written(PyObject *object, coffer_status status, const coffer_error *err)
-{
-    if (status)
-        return core_raise(core_state_of(object), err, ((writer_object *)object)->path);
-    Py_RETURN_NONE;
-}
-
-static PyObject *writer_add_param(PyObject *object, PyObject *args)
-{
-    coffer_mscan_writer *writer = open_writer(object);
-    coffer_error err = COFFER_ERROR_INIT;
-    const char *name;
-    uint16_t id = 0;
-    if (!writer || !PyArg_ParseTuple(args, "s", &name))
-        return NULL;
-    if (coffer_mscan_writer_add_param(&id, writer, name, &err))
-        return written(object, err.status, &err);
-    return PyLong_FromLong(id);
-}
-
-static PyObject *writer_begin_sequence(PyObject *object, PyObject *args)
-{
-    coffer_mscan_writer *writer = open_writer(object);
-    coffer_error err = COFFER_ERROR_INIT;
-    const char *source;
-    Py_ssize_t len = 0;
-    if (!writer || !PyArg_ParseTuple(args, "z#", &source, &len))
-        return NULL;
-    return written(object, coffer_mscan_writer_begin_sequence_len(writer, source, (size_t)len, &err), &err);
-}
-
-/* put_records(bytes): packed records of 12 bytes, little-endian. */
-static PyObject *writer_put_records(PyObject *object, PyObject *args)
-{
-    coffer_mscan_writer *writer = open_writer(object);
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status = COFFER_OK;
-    Py_buffer bytes;
-    if (!writer || !PyArg_ParseTuple(args, "y*", &bytes))
-        return NULL;
-    size_t count = (size_t)bytes.len / sizeof(coffer_mscan_record);
-    coffer_mscan_record *records = PyMem_Malloc((size_t)bytes.len + 1);
-    if (records)
-        memcpy(records, bytes.buf, (size_t)bytes.len);
-    PyBuffer_Release(&bytes);
-    if (!records)
-        return PyErr_NoMemory();
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_mscan_writer_put_records(writer, records, count, &err);
-    Py_END_ALLOW_THREADS
-    PyMem_Free(records);
-    return written(object, status, &err);
-}
-
-static PyObject *writer_end_sequence(PyObject *object, PyObject *args)
-{
-    coffer_mscan_writer *writer = open_writer(object);
-    coffer_error err = COFFER_ERROR_INIT;
-    unsigned long long tokens;
-    if (!writer || !PyArg_ParseTuple(args, "K", &tokens))
-        return NULL;
-    return written(object, coffer_mscan_writer_end_sequence(writer, tokens, &err), &err);
-}
-
-static PyObject *writer_commit(PyObject *object, PyObject *unused)
-{
-    writer_object *self = (writer_object *)object;
-    coffer_mscan_writer *writer = open_writer(object);
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    (void)unused;
-    if (!writer)
-        return NULL;
-    self->writer = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_mscan_writer_commit(writer, &err);
-    Py_END_ALLOW_THREADS
-    return written(object, status, &err);
-}
-
-static PyObject *writer_discard(PyObject *object, PyObject *unused)
-{
-    writer_object *self = (writer_object *)object;
-    (void)unused;
-    if (self->writer)
-        coffer_mscan_writer_discard(self->writer);
-    self->writer = NULL;
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef writer_methods[] = {
-    { "add_param", writer_add_param, METH_VARARGS, NULL },
-    { "begin_sequence", writer_begin_sequence, METH_VARARGS, NULL },
-    { "put_records", writer_put_records, METH_VARARGS, NULL },
-    { "end_sequence", writer_end_sequence, METH_VARARGS, NULL },
-    { "commit", writer_commit, METH_NOARGS, NULL },
-    { "discard", writer_discard, METH_NOARGS, NULL },
-    { NULL, NULL, 0, NULL },
-};
-
-static PyType_Slot writer_slots[] = {
-    { Py_tp_init, writer_init },
-    { Py_tp_dealloc, writer_dealloc },
-    { Py_tp_methods, writer_methods },
-    { 0, NULL },
-};
-
-static PyType_Spec writer_spec = {
-    .name = "coffer._core.MscanWriter",
-    .basicsize = sizeof(writer_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = writer_slots,
-};
-
 int core_add_mscan(PyObject *module)
 {
-    if (core_add_type(module, &scan_spec) || core_add_type(module, &writer_spec))
-        return -1;
-    return 0;
+    return core_add_type(module, &scan_spec);
 }

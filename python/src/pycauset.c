@@ -5,31 +5,24 @@
 #include <string.h>
 
 /* Pycauset(source, generation) */
+static coffer_status open_handle(void **out, coffer_source *source, const void *opts, coffer_error *err)
+{
+    coffer_pycauset *matrix = NULL;
+    coffer_status status = coffer_pycauset_open(&matrix, source, opts, err);
+    *out = matrix;
+    return status;
+}
+
 static int matrix_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    core_handle *self = (core_handle *)object;
-    core_state *state = core_state_of(object);
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
     PyObject *input;
     unsigned long long generation;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "OK", &input, &generation) || self->handle)
+    if (!PyArg_ParseTuple(args, "OK", &input, &generation))
         return -1;
-    core_source *source = core_as_source(state, input);
-    if (!source)
-        return -1;
-    coffer_pycauset *matrix = NULL;
-    self->source = Py_NewRef(input);
     opts.generation = generation;
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_pycauset_open(&matrix, source->source, &opts, &err);
-    Py_END_ALLOW_THREADS
-    self->handle = matrix;
-    if (status)
-        core_handle_fail(object, &err);
-    return status ? -1 : 0;
+    return core_handle_init(object, input, open_handle, &opts);
 }
 
 static void matrix_dealloc(PyObject *object)
@@ -81,6 +74,23 @@ static PyObject *matrix_view(PyObject *object, PyObject *unused)
                                  (unsigned long long)view.rows, (unsigned long long)view.cols,
                                  (long long)view.row_stride, (long long)view.col_stride)
                  : NULL;
+}
+
+/* Compares the payload with its checksums, where the file has them: for views, which are not compared. */
+static PyObject *matrix_verify(PyObject *object, PyObject *unused)
+{
+    const coffer_pycauset *matrix = open_matrix(object);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    (void)unused;
+    if (!matrix)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_pycauset_verify(matrix, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return core_handle_fail(object, &err);
+    Py_RETURN_NONE;
 }
 
 /* read(out, type, row, rows, col, cols): the values of a tile. */
@@ -260,6 +270,7 @@ static PyMethodDef matrix_methods[] = {
     { "close", core_handle_close, METH_NOARGS, NULL },
     { "info", matrix_info, METH_NOARGS, NULL },
     { "view", matrix_view, METH_NOARGS, NULL },
+    { "verify", matrix_verify, METH_NOARGS, NULL },
     { "read", matrix_read, METH_VARARGS, NULL },
     { "metadata", matrix_metadata, METH_NOARGS, NULL },
     { "history", matrix_history, METH_NOARGS, NULL },
@@ -290,7 +301,7 @@ static PyType_Spec matrix_spec = {
 
 /* ---- Changes ---- */
 
-/* One of ("json", path, text), ("bytes", path, bytes), ("delete", path, None). */
+/* One of ("json", path, text), ("bytes", path, bytes), ("delete", path, None), ("checksums", "", None). */
 static bool add_change(core_state *state, coffer_pycauset_changes *changes, PyObject *change)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -303,6 +314,8 @@ static bool add_change(core_state *state, coffer_pycauset_changes *changes, PyOb
         status = coffer_pycauset_changes_set_json(changes, path, bytes, (size_t)len, &err);
     else if (strcmp(kind, "bytes") == 0)
         status = coffer_pycauset_changes_set_bytes(changes, path, bytes, (size_t)len, &err);
+    else if (strcmp(kind, "checksums") == 0)
+        status = coffer_pycauset_changes_set_checksums(changes, &err);
     else
         status = coffer_pycauset_changes_delete(changes, path, &err);
     if (status)
@@ -310,7 +323,7 @@ static bool add_change(core_state *state, coffer_pycauset_changes *changes, PyOb
     return !status;
 }
 
-static coffer_pycauset_changes *take_changes(core_state *state, PyObject *list)
+coffer_pycauset_changes *core_pycauset_changes(core_state *state, PyObject *list)
 {
     coffer_error err = COFFER_ERROR_INIT;
     coffer_pycauset_changes *changes = NULL;
@@ -339,7 +352,7 @@ static PyObject *edit(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO!", &path, &PyList_Type, &list))
         return NULL;
     PyObject *bytes = core_path(path);
-    coffer_pycauset_changes *changes = bytes ? take_changes(state, list) : NULL;
+    coffer_pycauset_changes *changes = bytes ? core_pycauset_changes(state, list) : NULL;
     if (changes) {
         Py_BEGIN_ALLOW_THREADS
         status = coffer_pycauset_editor_open(&editor, PyBytes_AsString(bytes), NULL, &err);
@@ -375,7 +388,7 @@ static PyObject *write_matrix(PyObject *module, PyObject *args)
                           &PyList_Type, &list, &overwrite))
         return NULL;
     PyObject *bytes = core_path(path);
-    coffer_pycauset_changes *changes = bytes ? take_changes(state, list) : NULL;
+    coffer_pycauset_changes *changes = bytes ? core_pycauset_changes(state, list) : NULL;
     shape.dtype = changes ? core_dtype(name) : COFFER_DTYPE_NONE;
     size_t size = shape.dtype == COFFER_DTYPE_BIT ? 1 : coffer_dtype_size(shape.dtype);
     if (!PyErr_Occurred() && (cols && rows && (size_t)values.len / size / cols < rows))

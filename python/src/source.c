@@ -241,6 +241,27 @@ static PyType_Spec source_spec = {
 
 /* ---- Handles over a source ---- */
 
+int core_handle_init(PyObject *object, PyObject *input, core_opener open, const void *opts)
+{
+    core_handle *self = (core_handle *)object;
+    core_source *source = core_as_source(core_state_of(object), input);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    void *handle = NULL;
+    if (source && self->handle)
+        PyErr_SetString(PyExc_ValueError, "the file was already opened");
+    if (!source || self->handle)
+        return -1;
+    self->source = Py_NewRef(input);
+    Py_BEGIN_ALLOW_THREADS
+    status = open(&handle, source->source, opts, &err);
+    Py_END_ALLOW_THREADS
+    self->handle = handle;
+    if (status)
+        core_handle_fail(object, &err);
+    return status ? -1 : 0;
+}
+
 void *core_handle_open(PyObject *object)
 {
     core_handle *self = (core_handle *)object;

@@ -281,6 +281,24 @@ static PyObject *tensors_stats(PyObject *object, PyObject *args)
     return list;
 }
 
+/* Compares the payload of a tensor with its checksums, where the file has them. Raises ChecksumError. */
+static PyObject *tensors_verify(PyObject *object, PyObject *index)
+{
+    size_t at = 0;
+    const coffer_tensor *tensor = tensor_at(object, index, &at);
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    if (!tensor)
+        return NULL;
+    tensors_object *self = (tensors_object *)object;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_tensors_verify(self->set, at, 0, tensor->size, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return core_raise(core_state_of(object), &err, self->path);
+    Py_RETURN_NONE;
+}
+
 static PyObject *tensors_intact(PyObject *object, PyObject *unused)
 {
     tensors_object *self = (tensors_object *)object;
@@ -326,6 +344,7 @@ static PyMethodDef tensors_methods[] = {
     { "metadata", tensors_metadata, METH_NOARGS, NULL },
     { "describe", tensors_describe, METH_NOARGS, NULL },
     { "stats", tensors_stats, METH_VARARGS, NULL },
+    { "verify", tensors_verify, METH_O, NULL },
     { "intact", tensors_intact, METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },
 };
@@ -431,29 +450,6 @@ static PyObject *mcf_read_section(PyObject *object, PyObject *number)
     return result;
 }
 
-/* Compares the payload of a tensor with its checksums, where the file has them. Raises ChecksumError. */
-static PyObject *mcf_verify(PyObject *object, PyObject *name)
-{
-    mcf_object *self = (mcf_object *)object;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    Py_ssize_t len = 0;
-    const char *text = PyUnicode_AsUTF8AndSize(name, &len);
-    if (!text)
-        return NULL;
-    size_t tensor = coffer_mcf_find_tensor(self->model, text, (size_t)len);
-    if (tensor == COFFER_INDEX_NONE) {
-        PyErr_SetObject(PyExc_KeyError, name);
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_mcf_verify(self->model, tensor, 0, coffer_mcf_tensor_at(self->model, tensor)->size, &err);
-    Py_END_ALLOW_THREADS
-    if (status)
-        return core_raise(core_state_of(object), &err, ((core_source *)self->source)->path);
-    Py_RETURN_NONE;
-}
-
 /* [(name, bytes)] of the other files of the model's folder. */
 static PyObject *mcf_files(PyObject *object, PyObject *unused)
 {
@@ -516,7 +512,6 @@ static PyObject *mcf_quant(PyObject *object, PyObject *name)
 static PyMethodDef mcf_methods[] = {
     { "sections", mcf_sections, METH_NOARGS, NULL },
     { "read_section", mcf_read_section, METH_O, NULL },
-    { "verify", mcf_verify, METH_O, NULL },
     { "files", mcf_files, METH_NOARGS, NULL },
     { "read_file", mcf_read_file, METH_O, NULL },
     { "quant", mcf_quant, METH_O, NULL },

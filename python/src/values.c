@@ -205,3 +205,27 @@ coffer_node *core_node_new(void)
         PyErr_NoMemory();
     return node;
 }
+
+coffer_report *core_report_new(void)
+{
+    coffer_report *report = NULL;
+    if (coffer_report_new(&report, 0, NULL))
+        PyErr_NoMemory();
+    return report;
+}
+
+PyObject *core_node_result(core_state *state, coffer_status status, const coffer_error *err,
+                           coffer_node *node, PyObject *path)
+{
+    PyObject *result = status ? core_raise(state, err, path) : core_from_node(node);
+    coffer_node_free(node);
+    return result;
+}
+
+PyObject *core_report_result(core_state *state, coffer_status status, const coffer_error *err,
+                             coffer_report *report, PyObject *path)
+{
+    PyObject *result = status ? core_raise(state, err, path) : core_from_report(report);
+    coffer_report_free(report);
+    return result;
+}

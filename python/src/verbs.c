@@ -1,4 +1,4 @@
-/* Functions for files of any kind: describe, check, list, diff, repair, convert, pack, quantize. Their
+/* Functions for files of any kind: describe, check, list, diff, repair, convert, compact. Their
  * arguments are positional: the functions of coffer/_verbs.py call them. */
 #include "core.h"
 
@@ -35,14 +35,6 @@ static coffer_file *open_known(core_state *state, PyObject *path)
     return NULL;
 }
 
-static PyObject *node_result(core_state *state, coffer_status status, const coffer_error *err,
-                             coffer_node *node, PyObject *path)
-{
-    PyObject *result = status ? core_raise(state, err, path) : core_from_node(node);
-    coffer_node_free(node);
-    return result;
-}
-
 static PyObject *describe(PyObject *module, PyObject *args)
 {
     core_state *state = core_state_of_module(module);
@@ -71,7 +63,7 @@ static PyObject *describe(PyObject *module, PyObject *args)
     status = coffer_file_describe(node, file, &opts, &err);
     coffer_file_close(file);
     Py_END_ALLOW_THREADS
-    return node_result(state, status, &err, node, path);
+    return core_node_result(state, status, &err, node, path);
 }
 
 static PyObject *entries(PyObject *module, PyObject *args)
@@ -93,7 +85,7 @@ static PyObject *entries(PyObject *module, PyObject *args)
     status = coffer_file_list(node, file, &opts, &err);
     coffer_file_close(file);
     Py_END_ALLOW_THREADS
-    return node_result(state, status, &err, node, path);
+    return core_node_result(state, status, &err, node, path);
 }
 
 /* A key of 32 bytes, or None. */
@@ -114,22 +106,6 @@ static bool take_key(const uint8_t **out, PyObject *key)
     return true;
 }
 
-static PyObject *report_result(core_state *state, coffer_status status, const coffer_error *err,
-                               coffer_report *report, PyObject *path)
-{
-    PyObject *result = status ? core_raise(state, err, path) : core_from_report(report);
-    coffer_report_free(report);
-    return result;
-}
-
-static coffer_report *new_report(void)
-{
-    coffer_report *report = NULL;
-    if (coffer_report_new(&report, 0, NULL))
-        PyErr_NoMemory();
-    return report;
-}
-
 static PyObject *check(PyObject *module, PyObject *args)
 {
     core_state *state = core_state_of_module(module);
@@ -143,7 +119,7 @@ static PyObject *check(PyObject *module, PyObject *args)
         !take_key(&opts.key, key))
         return NULL;
     coffer_file *file = open_file(state, path);
-    coffer_report *report = file ? new_report() : NULL;
+    coffer_report *report = file ? core_report_new() : NULL;
     if (!report) {
         coffer_file_close(file);
         return NULL;
@@ -156,7 +132,7 @@ static PyObject *check(PyObject *module, PyObject *args)
     status = coffer_file_check(report, file, &opts, &err);
     coffer_file_close(file);
     Py_END_ALLOW_THREADS
-    PyObject *result = report_result(state, status, &err, report, path);
+    PyObject *result = core_report_result(state, status, &err, report, path);
     return result ? Py_BuildValue("(zN)", kind, result) : NULL;
 }
 
@@ -185,7 +161,7 @@ static PyObject *diff(PyObject *module, PyObject *args)
     }
     coffer_file_close(a);
     coffer_file_close(b);
-    return node ? node_result(state, status, &err, node, paths[0]) : NULL;
+    return node ? core_node_result(state, status, &err, node, paths[0]) : NULL;
 }
 
 /* ---- Repairing and converting ---- */
@@ -211,7 +187,8 @@ static PyObject *repair(PyObject *module, PyObject *args)
     if (!source || (copy != Py_None && !from))
         return NULL;
     PyObject *path = out == Py_None ? NULL : core_path(out);
-    coffer_report *report = PyErr_Occurred() ? NULL : new_report(), *left = report ? new_report() : NULL;
+    coffer_report *report = PyErr_Occurred() ? NULL : core_report_new(),
+                  *left = report ? core_report_new() : NULL;
     if (!left) {
         coffer_report_free(report);
         Py_XDECREF(path);
@@ -228,7 +205,7 @@ static PyObject *repair(PyObject *module, PyObject *args)
                   : coffer_repair_in_place(report, left, &original, source->source, &opts, &err);
     Py_END_ALLOW_THREADS
     Py_XDECREF(path);
-    PyObject *found = report_result(state, status, &err, report, source->path);
+    PyObject *found = core_report_result(state, status, &err, report, source->path);
     PyObject *rest = found ? core_from_report(left) : NULL;
     PyObject *result = rest ? Py_BuildValue("(NNz)", found, rest, original) : NULL;
     if (!rest)
@@ -284,7 +261,7 @@ static PyObject *convert(PyObject *module, PyObject *args)
     }
     opts.settings = list;
     opts.overwrite = overwrite;
-    opts.notes = new_report();
+    opts.notes = core_report_new();
     opts.progress = core_progress_init(&progress, callable);
     PyObject *result = NULL;
     if (opts.notes) {
@@ -292,7 +269,7 @@ static PyObject *convert(PyObject *module, PyObject *args)
         status = coffer_convert(source->source, PyBytes_AsString(path), &opts, &err);
         Py_END_ALLOW_THREADS
         PyObject *shown = err.subject == COFFER_SUBJECT_OUTPUT ? out : source->path;
-        result = report_result(state, status, &err, opts.notes, shown);
+        result = core_report_result(state, status, &err, opts.notes, shown);
     }
     PyMem_Free(list);
     Py_DECREF(path);
@@ -357,154 +334,8 @@ static PyObject *compact(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS
     Py_DECREF(path);
     Py_XDECREF(target);
-    return node_result(state, status, &err, node,
-                       err.subject == COFFER_SUBJECT_OUTPUT && out != Py_None ? out : in);
-}
-
-/* A list of paths as an array of C strings that `keep`, a new list of bytes, owns. */
-static const char **take_paths(PyObject **keep, PyObject *paths)
-{
-    Py_ssize_t count = PySequence_Size(paths);
-    const char **list = count < 0 ? NULL : PyMem_Calloc((size_t)count + 1, sizeof *list);
-    *keep = list ? PyList_New(0) : NULL;
-    for (Py_ssize_t i = 0; *keep && i < count; i++) {
-        PyObject *item = PySequence_GetItem(paths, i);
-        PyObject *bytes = item ? core_path(item) : NULL;
-        if (!bytes || PyList_Append(*keep, bytes) != 0)
-            Py_CLEAR(*keep);
-        else
-            list[i] = PyBytes_AsString(bytes);
-        Py_XDECREF(bytes);
-        Py_XDECREF(item);
-    }
-    if (*keep)
-        return list;
-    PyMem_Free(list);
-    return NULL;
-}
-
-/* pack_model(inputs, out, cast or None, model name or None, align, overwrite, threads, progress): (report of
- * what was converted, {"files": …}) */
-static PyObject *pack_model(PyObject *module, PyObject *args)
-{
-    core_state *state = core_state_of_module(module);
-    coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    core_progress progress;
-    PyObject *inputs, *out, *callable, *keep = NULL;
-    const char *cast;
-    int overwrite;
-    if (!PyArg_ParseTuple(args, "OOzzIpIO", &inputs, &out, &cast, &opts.model_name, &opts.align, &overwrite,
-                          &opts.threads, &callable))
-        return NULL;
-    if (cast && (opts.cast = core_dtype(cast)) == COFFER_DTYPE_NONE)
-        return NULL;
-    PyObject *path = core_path(out), *notes = NULL, *files = NULL;
-    const char **list = path ? take_paths(&keep, inputs) : NULL;
-    opts.notes = list ? new_report() : NULL;
-    opts.report = opts.notes ? core_node_new() : NULL;
-    if (opts.report) {
-        opts.overwrite = overwrite;
-        opts.progress = core_progress_init(&progress, callable);
-        size_t count = (size_t)PyList_Size(keep);
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_mcf_pack(PyBytes_AsString(path), list, count, &opts, &err);
-        Py_END_ALLOW_THREADS
-        notes =
-            report_result(state, status, &err, opts.notes, err.subject == COFFER_SUBJECT_OUTPUT ? out : NULL);
-        files = notes ? core_from_node(opts.report) : NULL;
-        coffer_node_free(opts.report);
-    }
-    PyMem_Free(list);
-    Py_XDECREF(keep);
-    Py_XDECREF(path);
-    if (files)
-        return Py_BuildValue("(NN)", notes, files);
-    Py_XDECREF(notes);
-    return NULL;
-}
-
-/* unpack_model(path, folder, overwrite, progress): {"files": …} */
-static PyObject *unpack_model(PyObject *module, PyObject *args)
-{
-    core_state *state = core_state_of_module(module);
-    coffer_mcf_unpack_opts opts = COFFER_MCF_UNPACK_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    core_progress progress;
-    PyObject *in, *out, *callable, *result = NULL;
-    int overwrite;
-    if (!PyArg_ParseTuple(args, "OOpO", &in, &out, &overwrite, &callable))
-        return NULL;
-    PyObject *path = core_path(in), *folder = path ? core_path(out) : NULL;
-    coffer_node *node = folder ? core_node_new() : NULL;
-    if (node) {
-        opts.overwrite = overwrite;
-        opts.progress = core_progress_init(&progress, callable);
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_mcf_unpack(node, PyBytes_AsString(folder), PyBytes_AsString(path), &opts, &err);
-        Py_END_ALLOW_THREADS
-        result = node_result(state, status, &err, node, err.subject == COFFER_SUBJECT_OUTPUT ? out : in);
-    }
-    Py_XDECREF(path);
-    Py_XDECREF(folder);
-    return result;
-}
-
-/* quantize(in, out, [(glob or None, type)], method, target_bpw, requantize, overwrite, dry_run, threads,
- * progress) */
-static coffer_mcf_quantize_rule *take_rules(size_t *count, PyObject *rules)
-{
-    Py_ssize_t size = PySequence_Size(rules);
-    coffer_mcf_quantize_rule *list = size < 0 ? NULL : PyMem_Calloc((size_t)size + 1, sizeof *list);
-    *count = size < 0 ? 0 : (size_t)size;
-    for (Py_ssize_t i = 0; list && i < size; i++) {
-        PyObject *pair = PySequence_GetItem(rules, i); /* the sequence keeps it */
-        const char *type = NULL;
-        coffer_mcf_quantize_rule_init(&list[i], sizeof list[i]);
-        if (!pair || !PyArg_ParseTuple(pair, "zs", &list[i].glob, &type) ||
-            (list[i].dtype = core_dtype(type)) == COFFER_DTYPE_NONE) {
-            PyMem_Free(list);
-            list = NULL;
-        }
-        Py_XDECREF(pair);
-    }
-    return list;
-}
-
-static PyObject *quantize(PyObject *module, PyObject *args)
-{
-    core_state *state = core_state_of_module(module);
-    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    core_progress progress;
-    PyObject *in, *out, *rules, *callable;
-    int method, requantize, overwrite, dry_run;
-    if (!PyArg_ParseTuple(args, "OOOidpppIO", &in, &out, &rules, &method, &opts.target_bpw, &requantize,
-                          &overwrite, &dry_run, &opts.threads, &callable))
-        return NULL;
-    PyObject *from = core_path(in), *to = from ? core_path(out) : NULL;
-    coffer_mcf_quantize_rule *list = to ? take_rules(&opts.rule_count, rules) : NULL;
-    coffer_node *node = list ? core_node_new() : NULL;
-    PyObject *result = NULL;
-    if (node) {
-        opts.rules = list;
-        opts.method = (coffer_quant_method)method;
-        opts.requantize = requantize;
-        opts.overwrite = overwrite;
-        opts.dry_run = dry_run;
-        opts.progress = core_progress_init(&progress, callable);
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_mcf_quantize(node, PyBytes_AsString(to), PyBytes_AsString(from), &opts, &err);
-        Py_END_ALLOW_THREADS
-        result = node_result(state, status, &err, node, err.subject == COFFER_SUBJECT_OUTPUT ? out : in);
-    }
-    PyMem_Free(list);
-    Py_XDECREF(from);
-    Py_XDECREF(to);
-    return result;
+    return core_node_result(state, status, &err, node,
+                            err.subject == COFFER_SUBJECT_OUTPUT && out != Py_None ? out : in);
 }
 
 static PyMethodDef functions[] = {
@@ -516,9 +347,6 @@ static PyMethodDef functions[] = {
     { "convert", convert, METH_VARARGS, NULL },
     { "conversions", conversions, METH_NOARGS, NULL },
     { "compact", compact, METH_VARARGS, NULL },
-    { "pack_model", pack_model, METH_VARARGS, NULL },
-    { "unpack_model", unpack_model, METH_VARARGS, NULL },
-    { "quantize", quantize, METH_VARARGS, NULL },
     { "about", about, METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },
 };

@@ -51,3 +51,7 @@ def scan(folder):
 def matrix(folder):
     coffer.pycauset.write("links.pycauset", np.arange(12.0).reshape(3, 4), metadata={"properties": {"label": "first"}})
     return "links.pycauset"
+
+
+# Tests that take minutes, or need packages that Debian does not have: make check-python-latest runs them.
+latest = pytest.mark.skipif(not os.environ.get("COFFER_LATEST"), reason="run by make check-python-latest")

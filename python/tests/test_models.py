@@ -182,3 +182,143 @@ def test_threads_may_read_one_model(model):
     for thread in threads:
         thread.join()
     assert not errors
+
+
+def test_the_editor_changes_everything_in_one_commit(model):
+    before = open(model, "rb").read()
+    with pytest.raises(RuntimeError):
+        with coffer.mcf.edit(model) as edit:
+            edit.config = {"model_type": "llama"}
+            edit.files["a.txt"] = "x"
+            raise RuntimeError
+    assert open(model, "rb").read() == before and os.listdir(".") == [model]
+    with coffer.open(model, "r+") as edit:
+        edit.config = {"model_type": "llama", "layers": [1]}
+        edit.config["layers"].append(2)
+        edit.tokenizer = {"version": "1.0"}
+        edit.sections["generation_config.json"] = {"top_p": 0.5}
+        edit.info["model_name"] = "tiny"
+        edit.info["kv.general.size"] = 7
+        edit.info["kv.general.rate"] = 0.5
+        del edit.info["kv.license"]
+        edit.files["notes/a.txt"] = "grüße"
+        assert edit.info["model_name"] == "tiny" and "notes/a.txt" in edit.files
+        assert open(model, "rb").read() == before
+    with coffer.open(model) as file:
+        assert file.config == {"model_type": "llama", "layers": [1, 2]} and file.tokenizer == {"version": "1.0"}
+        assert json.loads(file.section("generation_config.json")) == {"top_p": 0.5}
+        assert file.file("notes/a.txt").decode() == "grüße" and file.metadata["model_name"] == "tiny"
+        assert file.metadata["general.size"] == 7 and file.metadata["general.rate"] == 0.5
+        assert "license" not in file.metadata and file["embed"].sum() == 15
+    with coffer.mcf.edit(model) as edit:
+        edit.config["layers"] = []
+        edit.tokenizer = None
+        del edit.files["notes/a.txt"]
+        edit.checksums()
+    with coffer.open(model) as file:
+        assert file.config["layers"] == [] and "tokenizer.json" not in file.sections and not file.files
+    assert coffer.check(model, full=True).ok
+
+
+def test_the_editor_refuses_what_would_break_the_file(model):
+    before = open(model, "rb").read()
+    with coffer.mcf.edit(model) as edit:
+        with pytest.raises(coffer.LockedError):
+            coffer.mcf.edit(model)
+        with pytest.raises(ValueError):
+            edit.sections["config.json"] = b"{not json"
+        with pytest.raises((ValueError, coffer.CofferError)):
+            edit.sections["TensorIndex"] = b"x"
+        with pytest.raises((KeyError, ValueError)):
+            edit.sections["nothing.json"] = b"{}"
+        with pytest.raises(KeyError, match="kv.nothing"):
+            del edit.info["kv.nothing"]
+        with pytest.raises(TypeError):
+            edit.info["kv.list"] = [1]
+        with pytest.raises((ValueError, coffer.CofferError)):
+            edit.files["../escape"] = b"x"
+    assert open(model, "rb").read() == before
+    with pytest.raises(ValueError, match="appends to mldf"):
+        coffer.open(model, "a")
+    with pytest.raises(ValueError, match="only a file with a path"):
+        coffer.open(before, "r+")
+
+
+def test_rows_raw_and_dlpack(model):
+    weights = np.random.default_rng(1).standard_normal((8, 256)).astype("f4")
+    coffer.mcf.save_file({"w": weights}, "w.mcf")
+    coffer.mcf.quantize("w.mcf", "q.mcf", "q8")
+    with coffer.open("w.mcf") as plain, coffer.open("q.mcf") as packed:
+        np.testing.assert_array_equal(plain.rows("w", 2, 4), weights[2:4])
+        assert plain.rows("w", 0, 1, "f16").dtype == np.float16 and np.shares_memory(plain.rows("w", 2, 4), plain["w"])
+        assert plain.raw("w").tobytes() == weights.tobytes()
+        decoded = packed["w"].dequantize()
+        np.testing.assert_array_equal(packed.rows("w", 2, 4), decoded[2:4])
+        np.testing.assert_array_equal(np.from_dlpack(packed["w"]), decoded)
+        np.testing.assert_array_equal(packed.raw("w"), packed["w"].raw)
+        assert packed.raw("w").nbytes == packed["w"].nbytes
+
+
+def test_the_helpers_agree_with_the_safetensors_package(folder):
+    safetensors = pytest.importorskip("safetensors")
+    import safetensors.numpy
+
+    tensors = {"b": np.arange(6, dtype="f4").reshape(2, 3), "a": np.array(3, "i8"), "empty": np.zeros((0, 2), "f2"),
+               "flags": np.array([True, False])}
+    safetensors.numpy.save_file(tensors, "theirs.safetensors", {"license": "MIT"})
+    coffer.mcf.save_file(tensors, "ours.safetensors", {"license": "MIT"})
+    for path in ("theirs.safetensors", "ours.safetensors"):
+        theirs, ours = safetensors.numpy.load_file(path), coffer.mcf.load_file(path)
+        assert set(theirs) == set(ours) == set(tensors)
+        for name, values in tensors.items():
+            assert theirs[name].dtype == ours[name].dtype == values.dtype and ours[name].shape == values.shape
+            np.testing.assert_array_equal(ours[name], values)
+        with safetensors.safe_open(path, framework="np") as one, coffer.mcf.safe_open(path, framework="np") as other:
+            assert sorted(one.keys()) == other.keys() and one.metadata() == other.metadata() == {"license": "MIT"}
+            part, same = one.get_slice("b"), other.get_slice("b")
+            assert list(part.get_shape()) == same.get_shape() and part.get_dtype() == same.get_dtype() == "F32"
+            np.testing.assert_array_equal(part[:, 1:], same[:, 1:])
+            np.testing.assert_array_equal(one.get_tensor("a"), other.get_tensor("a"))
+            for file in (one, other):
+                with pytest.raises(Exception, match="nothing"):
+                    file.get_tensor("nothing")
+    for save in (safetensors.numpy.save_file, coffer.mcf.save_file):
+        with pytest.raises(TypeError):
+            save(tensors, "bad.safetensors", {"n": 3})
+    for load in (safetensors.numpy.load_file, coffer.mcf.load_file):
+        with pytest.raises(FileNotFoundError):
+            load("missing.safetensors")
+
+
+def test_damage_in_a_quantized_tensor_is_not_decoded(folder):
+    weights = np.random.default_rng(1).normal(0, 1, (64, 512)).astype("f4")
+    coffer.mcf.save_file({"w": weights}, "w.safetensors")
+    coffer.mcf.quantize("w.safetensors", "w.mcf", "k4")
+    with coffer.open("w.mcf") as model:
+        expected = model["w"].dequantize()
+        np.testing.assert_array_equal(model["w"].rows(3, 9), expected[3:9])
+        place = model.tensor_info("w")["offset"] + model.tensor_info("w")["bytes"] - 1
+    for access in ("mmap", "read"):
+        with coffer.open("w.mcf", access=access) as model:
+            np.testing.assert_array_equal(model["w"].dequantize(), expected)
+    with open("w.mcf", "r+b") as file:
+        file.seek(place)
+        last = file.read(1)
+        file.seek(place)
+        file.write(bytes([last[0] ^ 1]))
+    for access in ("mmap", "read"):
+        with coffer.open("w.mcf", access=access) as model:
+            with pytest.raises(coffer.ChecksumError):
+                model["w"].dequantize()
+
+
+def test_large_results_are_the_same_with_and_without_an_array_of_the_caller(folder):
+    weights = np.random.default_rng(1).normal(0, 1, (2048, 2304)).astype("f4")
+    coffer.mcf.save_file({"w": weights}, "w.safetensors")
+    coffer.mcf.quantize("w.safetensors", "w.mcf", "q8", method="absmax")
+    with coffer.open("w.mcf") as model, coffer.open("w.mcf", access="read") as copied:
+        whole = model["w"].dequantize()
+        assert whole.ctypes.data % 64 == 0 and float(np.abs(whole - weights).max()) < 0.05
+        out = np.empty(weights.size + 1, "f4")[1:].reshape(weights.shape)
+        np.testing.assert_array_equal(model["w"].dequantize(out=out), whole)
+        np.testing.assert_array_equal(copied["w"].dequantize(), whole)

@@ -30,6 +30,14 @@ def test_statistics_agree_with_numpy(scan, by, key):
             assert stats["activation_max"][row] == chosen.max()
 
 
+def test_statistics_are_data_frames_where_asked(scan):
+    pandas = pytest.importorskip("pandas")
+    with coffer.open(scan) as file:
+        frame = file.stats(by="block", frame=True)
+        assert isinstance(frame, pandas.DataFrame) and list(frame) == list(file.stats(by="block")) and len(frame) == 2
+        assert file.scores(by="block", frame=True)["count"].sum() == 12
+
+
 def test_heatmap_and_matrix_show_real_units(scan):
     with coffer.open(scan) as file:
         grid = file.heatmap(rows="block")
@@ -119,3 +127,27 @@ def test_every_element_type_round_trips(dtype):
     with coffer.open("t.pycauset") as matrix:
         assert matrix.dtype == values.dtype
         np.testing.assert_array_equal(matrix[:], values)
+
+
+def test_answers_are_dicts_or_data_frames(folder):
+    pandas = pytest.importorskip("pandas")
+    for name, grown in (("a", 96), ("b", 196)):
+        with open("stacks.txt", "w") as file:
+            file.write(f"main;grow {grown}\nmain;{name} 10\nother 1\n")
+        coffer.convert("stacks.txt", f"{name}.mlyze", from_="collapsed", overwrite=True)
+    with coffer.open("a.mlyze") as one, coffer.open("b.mlyze") as other:
+        for answer in (one.peak, one.leaks):
+            frame, rows = answer(frame=True), answer()
+            assert isinstance(frame, pandas.DataFrame) and frame.to_dict("records") == rows
+            assert frame["peak_bytes"].tolist() == [96, 10, 1] and list(frame["stack"][0][1])[0] == "grow"
+        assert len(one.temporaries(frame=True)) == 0 and "temporary_bytes" in one.temporaries(frame=True)
+        assert one.stacks(frame=True)["bytes"].sum() == 107
+        flame = one.flame(frame=True)
+        assert flame["name"].tolist() == ["all", "main", "grow", "a", "other"] and flame["depth"].tolist() == [0, 1, 2, 2, 1]
+        assert all(flame["bytes"][flame["parent"] == row].sum() in (0, size) for row, size in enumerate(flame["bytes"]))
+        assert one.timeline(frame=True)["live_bytes"].iloc[-1] == 107
+        changes = one.diff(other, frame=True).set_index("kind")
+        assert changes.loc["grew", "change_bytes"] == 100 and set(changes.index) == {"grew", "new", "gone"}
+        for call in (one.flame, lambda measure: one.diff(other, measure)):
+            with pytest.raises(ValueError, match="peak, live"):
+                call("everything")

@@ -47,7 +47,6 @@ def test_columns_and_batches_are_arrays(dataset):
         np.testing.assert_array_equal(batch["label"], [3, 3, 0])
         assert batch["vector"].shape == (3, 3) and batch["text"] == ["caption 3", "caption 3", "caption 0"]
         assert data.batch([])["label"].shape == (0,)
-        assert list(data.to_pandas(["label", "score"]).columns) == ["label", "score"]
 
 
 def test_values_of_the_wrong_kind_are_refused_and_nothing_is_written(folder):
@@ -58,6 +57,16 @@ def test_values_of_the_wrong_kind_are_refused_and_nothing_is_written(folder):
         with coffer.mldf.create("x.mldf", {"label": "int"}) as writer:
             writer.add({"color": 3})
     assert list(folder.iterdir()) == []
+
+
+def test_a_number_that_is_missing_is_not_stored_as_zero(dataset, folder):
+    with pytest.raises(ValueError, match="label.*cannot mark numbers as absent"):
+        with coffer.mldf.create("x.mldf", {"label": "int", "text": "text"}) as writer:
+            writer.add({"text": "x"})
+    assert sorted(path.name for path in folder.iterdir()) == [dataset]
+    with pytest.raises(ValueError, match="score"):
+        coffer.mldf.set_values(dataset, {(0, "score"): None})
+    assert coffer.open(dataset)[0, "score"] == 0.0
 
 
 def test_a_file_is_not_overwritten_unasked(dataset):
@@ -134,3 +143,95 @@ def test_pictures_are_decoded_and_scaled(folder):
         assert "<img" in data._repr_html_()
     with coffer.open("p.mldf", decode=False) as data:
         assert data[0, "image"] == png
+
+
+def test_batches_take_lists_tuples_arrays_slices_and_masks(dataset):
+    with coffer.open(dataset) as data:
+        expected = data.column("label")[[3, -2, 0]]
+        for which in ([3, -2, 0], (3, -2, 0), np.array([3, -2, 0]), np.array([3, 23, 0], np.uint64),
+                      np.array([3, -2, 0], np.int32), [np.int64(3), np.int64(-2), np.int64(0)],
+                      np.array([3, 9, -2, 9, 0])[::2]):
+            np.testing.assert_array_equal(data.batch(which, ["label"])["label"], expected)
+        np.testing.assert_array_equal(data.batch(slice(20, None), ["label"])["label"], np.arange(20, 25))
+        mask = data.column("label") % 2 == 0
+        np.testing.assert_array_equal(data.batch(mask, ["label"])["label"], np.arange(0, 25, 2))
+        np.testing.assert_array_equal(data.batch(mask.tolist(), ["label"])["label"], np.arange(0, 25, 2))
+        for wrong in ([25], [-26], np.array([25]), np.array([1 << 63], np.uint64), np.array([-26])):
+            with pytest.raises(IndexError):
+                data.batch(wrong, ["label"])
+        for wrong in ([0.5], ["a"], np.array([[1]])):
+            with pytest.raises(TypeError):
+                data.batch(wrong, ["label"])
+
+
+def test_threads_read_batches_of_one_set(dataset):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with coffer.open(dataset) as data, ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda i: data.batch([i % 25] * 8)["label"], range(200)))
+        assert [int(labels[0]) for labels in found] == [i % 25 for i in range(200)]
+
+
+def test_image_size_gives_batches_of_pictures_as_one_array(folder):
+    pixels = np.arange(4 * 6 * 3, dtype="u1").reshape(4, 6, 3)
+    with coffer.mldf.create("p.mldf", {"image": "image-png", "label": "int"}) as writer:
+        for i, (height, width) in enumerate([(4, 6), (8, 8), (3, 5)]):
+            writer.add({"image": png(np.full((height, width, 3), 40 * i, "u1")), "label": i})
+        writer.add({"image": png(pixels), "label": 3})
+    with coffer.mldf.Dataset("p.mldf", image_size=(4, 6)) as data:
+        batch = data.batch([0, 1, 2, 3])
+        assert batch["image"].shape == (4, 4, 6, 3) and batch["image"].dtype == np.uint8
+        assert [int(image.min()) for image in batch["image"][:3]] == [0, 40, 80]
+        assert [int(image.max()) for image in batch["image"][:3]] == [0, 40, 80]
+        np.testing.assert_array_equal(batch["image"][3], pixels)
+        np.testing.assert_array_equal(data[1, "image"], batch["image"][1])
+        out = np.zeros((5, 4, 6, 3), "u1")
+        np.testing.assert_array_equal(data.batch([3, 1], out={"image": out})["image"][0], pixels)
+        np.testing.assert_array_equal(out[1], batch["image"][1])
+        assert pickle.loads(pickle.dumps(data)).image_size == (4, 6)
+    for wrong in ((0, 6), (4,), (4, 1 << 20)):
+        with pytest.raises(ValueError, match="image_size"):
+            coffer.mldf.Dataset("p.mldf", image_size=wrong)
+
+
+def png(pixels):
+    import struct
+    import zlib
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def _wav(samples, rate):
+    import io
+    import wave
+
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(samples.shape[1])
+        writer.setsampwidth(2)
+        writer.setframerate(rate)
+        writer.writeframes(samples.astype("<i2").tobytes())
+    return file.getvalue()
+
+
+def test_sounds_are_stored_as_files_and_decoded(folder):
+    samples = np.stack([np.sin(np.arange(800) / 10) * 20000, np.arange(800) - 400], 1).astype("i2")
+    wav = _wav(samples, 8000)
+    with coffer.mldf.create("s.mldf") as writer:
+        writer.add({"sound": wav})
+    with coffer.open("s.mldf") as data:
+        found = data[0, "sound"]
+        assert data.schema[0]["type"] == "audio-compressed" and found.dtype == np.float32
+        np.testing.assert_allclose(found * 32768, samples, atol=1)
+        assert data.bytes(0, "sound") == wav and data._entry(0, "sound")["sample_rate"] == 8000
+    assert coffer.check("s.mldf", full=True, decode=True).ok
+    with pytest.raises(coffer.CofferError):
+        with coffer.mldf.create("t.mldf", {"sound": "audio"}) as writer:
+            writer.add({"sound": b"not a sound"})
+    assert [path.name for path in folder.iterdir()] == ["s.mldf"]

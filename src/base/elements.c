@@ -360,3 +360,16 @@ void coffer__elements_convert(void *out, coffer_dtype to, const void *in, coffer
 {
     coffer__elements_convert_by(coffer__elements_kernels_for(coffer__cpu()), out, to, in, from, count);
 }
+
+bool coffer_dtype_can_convert(coffer_dtype to, coffer_dtype from)
+{
+    return coffer_dtype_size(to) > 0 && coffer_dtype_size(from) > 0 && coffer__elements_can_convert(to, from);
+}
+
+bool coffer_dtype_convert(void *out, coffer_dtype to, const void *in, coffer_dtype from, size_t count)
+{
+    if (!coffer_dtype_can_convert(to, from))
+        return false;
+    coffer__elements_convert(out, to, in, from, count);
+    return true;
+}

@@ -29,6 +29,7 @@ LINKED(sound);
 LINKED(hdf5);
 LINKED(draw);
 LINKED(http);
+LINKED(symbols);
 
 typedef struct module_slot {
     const char *name;
@@ -47,7 +48,11 @@ static module_slot slots[COFFER__MODULE_COUNT] = {
     [COFFER__MODULE_HDF5] = { "hdf5", "HDF5", "libhdf5", &coffer_module_hdf5, NULL },
     [COFFER__MODULE_DRAW] = { "draw", "drawing", "cairo", &coffer_module_draw, NULL },
     [COFFER__MODULE_HTTP] = { "http", "HTTP", "libcurl", &coffer_module_http, NULL },
+    [COFFER__MODULE_SYMBOLS] = { "symbols", "symbols", "libdw", &coffer_module_symbols, NULL },
 };
+
+/* The library that `coffer record` preloads into programs is found like a module, and never loaded here. */
+static module_slot preloaded = { "record", "recording", "the C library", NULL, NULL };
 
 /* Paths of the modules that are programs: coffer-NAME instead of coffer-NAME.so. */
 static char *_Atomic programs[COFFER__MODULE_COUNT];
@@ -84,6 +89,11 @@ static void try_program(module_search *search, const char *path)
 
 static void try_file(module_search *search, const char *path)
 {
+    if (search->slot == &preloaded) {
+        if (access(path, R_OK) == 0)
+            search->program = coffer__strdup(path);
+        return;
+    }
     const module_slot *slot = search->slot;
     coffer_error *problem = search->problem.status ? NULL : &search->problem;
     char symbol[40];
@@ -120,8 +130,8 @@ static void try_folder(module_search *search, const char *folder, size_t len, co
     if (search->found || search->program || len == 0 || folder[0] != '/')
         return;
     coffer__buffer_append(&path, folder, len);
-    coffer__buffer_printf(&path, "/%s/coffer-%s%s", inner, search->slot->name,
-                          is_program(search->slot) ? "" : ".so");
+    coffer__buffer_printf(&path, "/%s/%scoffer-%s%s", inner, search->slot == &preloaded ? "lib" : "",
+                          search->slot->name, is_program(search->slot) ? "" : ".so");
     if (!path.failed)
         try_file(search, coffer__buffer_text(&path));
     coffer__buffer_free(&path);
@@ -233,6 +243,13 @@ const char *coffer__module_program(coffer__module_id id, coffer_error *err)
     }
     pthread_mutex_unlock(&loading);
     return program;
+}
+
+char *coffer__module_preloaded(coffer_error *err)
+{
+    module_search search = { .slot = &preloaded, .problem = COFFER_ERROR_INIT };
+    find(&search, err);
+    return search.program;
 }
 
 const char *coffer__module_version(coffer__module_id id, coffer_error *err)

@@ -21,6 +21,7 @@ typedef enum coffer__module_id {
     COFFER__MODULE_HDF5,
     COFFER__MODULE_DRAW,
     COFFER__MODULE_HTTP,
+    COFFER__MODULE_SYMBOLS,
     COFFER__MODULE_COUNT
 } coffer__module_id;
 
@@ -52,6 +53,8 @@ typedef struct coffer__module {
 const void *coffer__module_load(coffer__module_id id, size_t size, coffer_error *err);
 /* The path of the program of a module that runs in its own process; NULL as above. */
 const char *coffer__module_program(coffer__module_id id, coffer_error *err);
+/* The path of the library that `coffer record` preloads, coffer__free(); NULL as above. */
+char *coffer__module_preloaded(coffer_error *err);
 /* The table of a module that is linked into this program; NULL when it is not. */
 const void *coffer__module_linked(coffer__module_id id);
 /* Loads a module for the version of the library that it uses; NULL as above. */

@@ -3,6 +3,7 @@
 #define COFFER_FORMATS_FORMAT_H
 
 #include "coffer/format.h"
+#include "io/sink.h"
 
 struct coffer_format {
     const char *name, *extension, *title;
@@ -54,5 +55,22 @@ extern const coffer_format coffer__pycauset_format;
  * head : the first bytes of the file. */
 coffer_status coffer__fail_magic(const coffer_format *format, const uint8_t *head, size_t len,
                                  coffer_error *err);
+
+/* Helpers of check, diff and repair for all formats. */
+
+/* Adds the note "interrupted update" when the source shows the state before one. */
+void coffer__note_interrupted(coffer_report *out, const coffer_source *src);
+
+/* COFFER_E_CHANGED when a part of the file that writers change in place was changed since it was opened. */
+coffer_status coffer__expect_settled(const coffer_source *src, coffer_error *err);
+
+/* Writes the repaired file. */
+typedef coffer_status (*coffer__rescue_compose)(coffer__sink *sink, void *context, coffer_error *err);
+
+/* Writes the output of a repair, which appears complete or not at all. progress : for
+ * compose == NULL, which copies `src` unchanged. */
+coffer_status coffer__rescue_write(const char *path, bool overwrite, coffer_source *src,
+                                   const coffer_progress *progress, coffer__rescue_compose compose,
+                                   void *context, coffer_error *err);
 
 #endif

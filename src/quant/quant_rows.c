@@ -115,7 +115,7 @@ coffer_status coffer__quant_plan(coffer__quant_layout *out, coffer_dtype dtype, 
 /* Numbers on their way to a narrower type: they stay in the first cache. */
 #define NARROW_ELEMENTS 2048
 
-/* An output of this size is past every cache by the time it is read. */
+/* An output of this size is stored past the caches. */
 #define STREAM_BYTES ((uint64_t)16 << 20)
 
 /* The set for this processor. */
@@ -190,6 +190,13 @@ static void locate(coffer__quant_region out[COFFER__QUANT_PART_COUNT], const cof
     }
 }
 
+void coffer__quant_locate_rows(coffer__quant_region out[COFFER__QUANT_PART_COUNT],
+                               const coffer__quant_layout *layout, uint64_t first, uint64_t count)
+{
+    quant_piece rows = { .row = first, .rows = count, .elements = layout->cols };
+    locate(out, layout, &rows);
+}
+
 /* Codes in the first byte of a row that belong to the row before. */
 static size_t codes_before(const coffer__quant_layout *layout, uint64_t row, uint64_t col)
 {
@@ -222,16 +229,17 @@ static bool rows_are_one_run(const coffer__quant_layout *layout)
     }
 }
 
-/* parts : the bytes that `locate` names. */
+/* parts : the bytes that `locate` names. stream : the piece belongs to an output that is past every cache by
+ * the time it is read. */
 static void decode_piece(float *out, const coffer__quant_layout *layout, const quant_piece *piece,
-                         const uint8_t *const parts[COFFER__QUANT_PART_COUNT])
+                         const uint8_t *const parts[COFFER__QUANT_PART_COUNT], bool stream)
 {
     const coffer__quant_type *type = layout->type;
     coffer__quant_decode_f32 decode = quant_kernels_in_use()->decode_f32[type->index];
     coffer__quant_run run = { .elements = (size_t)piece->elements };
     uint64_t scales = type->family == COFFER__QUANT_SUPERS ? layout->supers_per_row : layout->blocks_per_row;
 
-    run.stream = piece->rows * piece->elements >= STREAM_BYTES / sizeof *out;
+    run.stream = stream;
     for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
         run.parts[i] = parts[i];
     run.skip = codes_before(layout, piece->row, piece->col);
@@ -274,6 +282,11 @@ static bool step_past(uint64_t *row, uint64_t *col, const quant_piece *piece,
     return *row < end;
 }
 
+static bool is_streamed(uint64_t rows, uint64_t columns)
+{
+    return rows >= STREAM_BYTES / sizeof(float) / columns;
+}
+
 static void decode_from_memory(float *out, const coffer__quant_layout *layout, const uint8_t *payload,
                                const quant_piece *piece)
 {
@@ -282,7 +295,7 @@ static void decode_from_memory(float *out, const coffer__quant_layout *layout, c
     locate(regions, layout, piece);
     for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
         parts[i] = regions[i].size ? payload + regions[i].offset : NULL;
-    decode_piece(out, layout, piece, parts);
+    decode_piece(out, layout, piece, parts, is_streamed(piece->rows, piece->elements));
 }
 
 void coffer__quant_decode_rows(float *out, const coffer__quant_layout *layout, const uint8_t *payload,
@@ -317,7 +330,7 @@ void coffer__quant_decode_rows_as(void *out, coffer_dtype as, const coffer__quan
 #define BUFFER_SIZE (CODES_AT + PIECE_ELEMENTS)
 
 static coffer_status read_piece(float *out, uint8_t *buffer, const coffer__quant_layout *layout,
-                                const quant_piece *piece, coffer__quant_read read, void *context,
+                                const quant_piece *piece, bool stream, coffer__quant_read read, void *context,
                                 coffer_error *err)
 {
     static const size_t places[COFFER__QUANT_PART_COUNT] = { 0, SUBS_AT, CODES_AT };
@@ -333,7 +346,7 @@ static coffer_status read_piece(float *out, uint8_t *buffer, const coffer__quant
             return status;
         parts[i] = buffer + places[i];
     }
-    decode_piece(out, layout, piece, parts);
+    decode_piece(out, layout, piece, parts, stream);
     return COFFER_OK;
 }
 
@@ -351,10 +364,12 @@ coffer_status coffer__quant_read_rows(float *out, const coffer__quant_layout *la
         return coffer__fail_no_memory(err, BUFFER_SIZE);
     for (bool more = true; more && !status;) {
         quant_piece piece = next_piece(layout, row, end - row, col, PIECE_ELEMENTS);
-        status = read_piece(out, buffer, layout, &piece, read, context, err);
+        status =
+            read_piece(out, buffer, layout, &piece, is_streamed(count, layout->cols), read, context, err);
         out += piece.rows * piece.elements;
         more = step_past(&row, &col, &piece, layout, end);
     }
+    quant_kernels_in_use()->finish_stream();
     coffer__free(buffer);
     return status;
 }

@@ -7,6 +7,7 @@
 
 #include "support/picture_bytes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -72,6 +73,53 @@ static void packing_a_folder_survives_every_failure(void **state)
 {
     (void)state;
     fault_each(&(fault_test){ .setup = put_pictures, .run = pack, .verify = judge_pack });
+}
+
+/* ---- In parts ---- */
+
+static coffer_status pack_with(const char *folder, const char *out, const coffer_mldf_pack_opts *given,
+                               coffer_error *err)
+{
+    coffer_mldf_pack_opts opts = *given;
+    coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
+    const char *input = temp_path(folder, "in");
+    write.threads = 1;
+    opts.write = &write;
+    return coffer_mldf_pack(NULL, &input, 1, out ? temp_path(folder, out) : NULL, &opts, err);
+}
+
+static void put_parts(const char *folder, void *context)
+{
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
+    put_pictures(folder, context);
+    opts.count = 2;
+    assert_int_equal(pack_with(folder, "a.mldf", &opts, NULL), COFFER_OK);
+    opts.first = 2;
+    opts.count = 1;
+    assert_int_equal(pack_with(folder, "b.mldf", &opts, NULL), COFFER_OK);
+}
+
+/* Counts the samples, then joins the parts. */
+static coffer_status join(const char *folder, void *context, coffer_error *err)
+{
+    coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
+    char first[512], second[512];
+    const char *const parts[] = { first, second };
+    (void)context;
+    snprintf(first, sizeof first, "%s", temp_path(folder, "a.mldf"));
+    snprintf(second, sizeof second, "%s", temp_path(folder, "b.mldf"));
+    opts.dry_run = true;
+    coffer_status status = pack_with(folder, NULL, &opts, err);
+    opts.dry_run = false;
+    opts.parts = parts;
+    opts.part_count = 2;
+    return status ? status : pack_with(folder, "out.mldf", &opts, err);
+}
+
+static void joining_parts_survives_every_failure(void **state)
+{
+    (void)state;
+    fault_each(&(fault_test){ .setup = put_parts, .run = join, .verify = judge_pack });
 }
 
 /* ---- Conversions ---- */
@@ -145,6 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packing_a_folder_survives_every_failure),
+        cmocka_unit_test(joining_parts_survives_every_failure),
         cmocka_unit_test(conversions_survive_every_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

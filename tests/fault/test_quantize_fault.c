@@ -3,6 +3,7 @@
 #include "support/fault.h"
 #include "support/weights.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char old_bytes[] = "what was there before";
@@ -66,6 +67,29 @@ static coffer_status with_one_scale(const char *folder, void *context, coffer_er
     return quantize(folder, &opts, err);
 }
 
+/* One part, which is then joined. */
+static coffer_status in_parts(const char *folder, void *context, coffer_error *err)
+{
+    static const coffer_mcf_quantize_rule rule = { sizeof(coffer_mcf_quantize_rule), COFFER_DTYPE_K4, NULL };
+    static const char *const only[] = { "w" };
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    char part[512];
+    const char *const parts[] = { part };
+    (void)context;
+    snprintf(part, sizeof part, "%s", temp_path(folder, "weights.mcf"));
+    opts.overwrite = true;
+    opts.threads = 1;
+    opts.rules = &rule;
+    opts.rule_count = 1;
+    opts.only = only;
+    opts.only_count = 1;
+    coffer_status status = coffer_mcf_quantize(NULL, part, temp_path(folder, "in.mcf"), &opts, err);
+    opts.only_count = 0;
+    opts.parts = parts;
+    opts.part_count = 1;
+    return status ? status : quantize(folder, &opts, err);
+}
+
 /* A failure after the rename leaves the new file, whole. */
 static const char *verify(const char *folder, void *context, const fault_case *which)
 {
@@ -98,6 +122,13 @@ static void quantizing_to_a_target_leaves_the_old_file_or_the_new_one(void **sta
 static void quantizing_with_one_scale_leaves_the_old_file_or_the_new_one(void **state)
 {
     const fault_test test = { setup, with_one_scale, verify, NULL };
+    (void)state;
+    fault_each(&test);
+}
+
+static void quantizing_in_parts_leaves_the_old_file_or_the_new_one(void **state)
+{
+    const fault_test test = { setup, in_parts, verify, NULL };
     (void)state;
     fault_each(&test);
 }
@@ -147,6 +178,7 @@ int main(void)
         cmocka_unit_test(quantizing_with_importances_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(quantizing_to_a_target_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(quantizing_with_one_scale_leaves_the_old_file_or_the_new_one),
+        cmocka_unit_test(quantizing_in_parts_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(comparing_with_the_original_fails_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -360,7 +360,7 @@ coffer_status coffer__dataset_account_skip(coffer__dataset_account *account,
 }
 
 static void add_notes(coffer__dataset_account *account, const coffer__dataset_input *input,
-                      const uint64_t changes[COFFER__CHANGE_COUNT])
+                      const uint64_t changes[COFFER__CHANGE_COUNT], bool of_part)
 {
     static const char *const texts[COFFER__CHANGE_COUNT] = {
         [COFFER__STORED_AS_PNG] =
@@ -382,7 +382,7 @@ static void add_notes(coffer__dataset_account *account, const coffer__dataset_in
         coffer_node_add_u64(note, "count", changes[i], COFFER_UNIT_NONE);
         coffer_node_add_text(note, "text", texts[i]);
     }
-    if (!input->note)
+    if (!input->note || of_part)
         return;
     coffer_node *note = coffer_node_add_map(notes, NULL);
     coffer_node_add_u64(note, "count", input->count, COFFER_UNIT_NONE);
@@ -390,9 +390,10 @@ static void add_notes(coffer__dataset_account *account, const coffer__dataset_in
 }
 
 void coffer__dataset_account_describe(coffer__dataset_account *account, const coffer__dataset_input *input,
-                                      const uint64_t changes[COFFER__CHANGE_COUNT])
+                                      const uint64_t changes[COFFER__CHANGE_COUNT], bool of_part)
 {
-    for (size_t i = 0; i < input->left_out_count; i++) {
+    size_t left_out = of_part ? 0 : input->left_out_count;
+    for (size_t i = 0; i < left_out; i++) {
         const coffer__left_out *one = &input->left_out[i];
         account->unexpected += !one->expected;
         list(account, one->name, strlen(one->name), coffer_status_name(one->code), one->text);
@@ -400,9 +401,9 @@ void coffer__dataset_account_describe(coffer__dataset_account *account, const co
     coffer_node_add_text(account->out, "unit", input->unit ? input->unit : "samples");
     coffer_node_add_u64(account->out, "found", input->unit ? input->found : input->count, COFFER_UNIT_NONE);
     coffer_node_add_u64(account->out, "packed", account->packed, COFFER_UNIT_NONE);
-    coffer_node_add_u64(account->out, "skipped", account->skipped + input->left_out_count, COFFER_UNIT_NONE);
+    coffer_node_add_u64(account->out, "skipped", account->skipped + left_out, COFFER_UNIT_NONE);
     coffer_node_add_bool(account->out, "complete",
                          account->unexpected == 0 && changes[COFFER__FIRST_FRAME] == 0 &&
                              changes[COFFER__STORED_DAMAGED] == 0);
-    add_notes(account, input, changes);
+    add_notes(account, input, changes, of_part);
 }

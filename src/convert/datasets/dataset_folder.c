@@ -20,8 +20,8 @@ enum { FIELD_MAIN, FIELD_PATH, FIELD_LABEL, FIELD_CLASS };
 typedef struct folder_input {
     coffer__dataset_input base;
     coffer__folder_list list;
-    int *folders; /* descriptors */
-    const char *const *names;
+    int *folders;                            /* descriptors */
+    const char *const *names, *const *shown; /* shown : in the paths of samples */
     size_t folder_count;
     bool follow_links;
     bool folders_are_classes; /* several folders without folders inside */
@@ -119,7 +119,7 @@ static const char *folder_name(const char *name, size_t *len)
 static const char *class_of(const folder_input *input, const coffer__folder_file *file, size_t *len)
 {
     if (input->folders_are_classes) {
-        const char *name = folder_name(input->names[file->root], len), *end = name + *len;
+        const char *name = folder_name(input->shown[file->root], len), *end = name + *len;
         const char *last = end;
         while (last > name && last[-1] != '/')
             last--;
@@ -231,7 +231,7 @@ static coffer_status folder_next(bool *more, coffer__dataset_sample *sample, cof
     const coffer__folder_file *file = &input->list.files[input->at++];
     coffer__dataset_value *value = &sample->values[FIELD_PATH];
     size_t len = 0;
-    const char *folder = input->folder_count > 1 ? folder_name(input->names[file->root], &len) : "";
+    const char *folder = input->folder_count > 1 ? folder_name(input->shown[file->root], &len) : "";
     if (!coffer__buffer_printf(&sample->name, "%.*s%s%s", (int)len, folder, len ? "/" : "", file->path))
         return coffer__fail_no_memory(err, strlen(file->path));
     value->form = COFFER__DATASET_FILE;
@@ -318,6 +318,7 @@ coffer_status coffer__dataset_open_folders(coffer__dataset_input **out, const ch
     input->base.unit = "files";
     input->limits = coffer__limits(limits);
     input->names = folders;
+    input->shown = opts->input_names ? opts->input_names : folders;
     input->folder_count = folder_count;
     input->follow_links = opts->follow_links;
     input->label = -1;

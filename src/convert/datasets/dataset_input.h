@@ -188,6 +188,21 @@ typedef struct coffer__dataset_resume {
 coffer_status coffer__dataset_unchanged(bool *same, void *context, uint64_t mark,
                                         const coffer_mldf_origin *origin, coffer_error *err);
 
+/* ---- Parts (dataset_parts.c) ---- */
+
+/* Copies the samples of all parts. */
+coffer_status coffer__dataset_copy_parts(coffer_mldf_writer *writer, const coffer_mldf_pack_opts *opts,
+                                         coffer_error *err);
+/* COFFER_E_CHANGED when the list of samples is not the expected one. Before options are added to the digest.
+ */
+coffer_status coffer__dataset_expect_list(const coffer__dataset_input *input,
+                                          const coffer_mldf_pack_opts *opts, coffer_error *err);
+/* The same for the files of all samples; the input is at its end afterwards. */
+coffer_status coffer__dataset_expect_files(coffer__dataset_input *input, const coffer_mldf_pack_opts *opts,
+                                           coffer_error *err);
+/* The report of a dry run. */
+coffer_status coffer__dataset_survey(coffer_node *out, coffer__dataset_input *input, coffer_error *err);
+
 /* ---- Taking files apart ---- */
 
 /* Changes between a file and the value that is stored of it. */
@@ -268,8 +283,9 @@ void coffer__dataset_account_resumed(coffer__dataset_account *account, const cof
 /* A sample that is left out now. */
 coffer_status coffer__dataset_account_skip(coffer__dataset_account *account,
                                            const coffer__dataset_sample *sample, coffer_error *err);
-/* The members of coffer_mldf_pack's report that are about the account. */
+/* The members of coffer_mldf_pack's report that are about the account. of_part : without what the input
+ * leaves out. */
 void coffer__dataset_account_describe(coffer__dataset_account *account, const coffer__dataset_input *input,
-                                      const uint64_t changes[COFFER__CHANGE_COUNT]);
+                                      const uint64_t changes[COFFER__CHANGE_COUNT], bool of_part);
 
 #endif

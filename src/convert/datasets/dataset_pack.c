@@ -326,6 +326,12 @@ static coffer_status check_options(const coffer_mldf_pack_opts *opts, size_t inp
     if (opts->resume && opts->restart)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "resume and restart exclude each other");
+    if ((opts->resume || opts->restart) && (opts->dry_run || opts->count || opts->part_count))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a pack in parts cannot be resumed");
+    if (opts->count && opts->part_count)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a call either packs a part or joins parts");
     if (opts->encrypt && !opts->write->key)
         return coffer__fail(err, COFFER_E_KEY_NEEDED, COFFER_OFFSET_NONE, "encryption requires a key");
     return COFFER_OK;
@@ -353,7 +359,7 @@ coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size
     work.opts.write = &work.write;
     if (!status)
         status = check_options(&work.opts, input_count, err);
-    if (!status)
+    if (!status && !work.opts.dry_run)
         status = check_partial(out_path, &work.opts, err);
     if (status)
         return status;
@@ -365,9 +371,13 @@ coffer_status coffer_mldf_pack(coffer_node *out, const char *const *inputs, size
         fingerprint(&work);
         status = expect_all(&work, err);
     }
-    if (!status) {
-        status = coffer__dataset_write(out, work.input, out_path, &work.opts, !work.write.no_partial, err);
-    }
+    if (!status)
+        status = coffer__dataset_expect_list(work.input, &work.opts, err);
+    bool resumable = !work.write.no_partial && !work.opts.count && !work.opts.part_count;
+    if (!status)
+        status = work.opts.dry_run
+                     ? coffer__dataset_survey(out, work.input, err)
+                     : coffer__dataset_write(out, work.input, out_path, &work.opts, resumable, err);
     if (!status)
         status = intact(&work, err);
     coffer__dataset_input_close(work.input);

@@ -33,6 +33,7 @@ typedef struct packing {
     size_t batch_limit;            /* most samples of the next batch */
     bool more;                     /* the input has samples left */
     uint64_t index;                /* of the next sample */
+    uint64_t end;                  /* after the last one to pack; UINT64_MAX = that of the input */
     uint64_t written;              /* samples of all batches before the one being loaded */
     uint64_t resumed;              /* samples that were there already */
     coffer__dataset_account account;
@@ -147,7 +148,8 @@ static coffer_status fill_batch(void *context, size_t slot, uint64_t *pieces, co
     batch *loading = &work->batches[slot];
     loading->count = 0;
     work->written = work->index;
-    while (work->more && loading->count < work->batch_limit && bytes < BATCH_BYTES) {
+    while (work->more && work->index < work->end && loading->count < work->batch_limit &&
+           bytes < BATCH_BYTES) {
         coffer__dataset_sample *sample = &loading->samples[loading->count];
         clear_sample(sample, fields);
         sample->index = work->index;
@@ -257,7 +259,7 @@ static coffer_status end_turn(void *context, size_t slot, coffer_error *err)
     return coffer__progress_step(work->opts->progress, work->written, work->input->count, err);
 }
 
-/* Skips the samples that an interrupted pack has stored. */
+/* Skips the samples that an interrupted pack has stored, or those before a part. */
 static coffer_status skip_samples(packing *work, uint64_t count, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
@@ -267,7 +269,7 @@ static coffer_status skip_samples(packing *work, uint64_t count, coffer_error *e
         sample->index = i;
         sample->units = 1;
         status = work->input->next(&work->more, sample, work->input, err);
-        if (!status && work->more)
+        if (!status && work->more && !work->opts->count)
             coffer__dataset_account_resumed(&work->account, sample);
     }
     return status;
@@ -276,7 +278,12 @@ static coffer_status skip_samples(packing *work, uint64_t count, coffer_error *e
 static coffer_status write_all(packing *work, coffer_error *err)
 {
     static const coffer__work_pipeline pipeline = { fill_batch, load_piece, write_batch, end_turn };
-    work->index = coffer_mldf_writer_mark(work->writer);
+    const coffer_mldf_pack_opts *opts = work->opts;
+    if (opts->part_count)
+        return coffer__dataset_copy_parts(work->writer, opts, err);
+    work->index = opts->count ? opts->first : coffer_mldf_writer_mark(work->writer);
+    work->end =
+        opts->count && opts->count < UINT64_MAX - opts->first ? opts->first + opts->count : UINT64_MAX;
     work->more = true;
     coffer_status status = skip_samples(work, work->index, err);
     return status ? status : coffer__work_run_pipeline(work->work, &pipeline, work, err);
@@ -342,7 +349,7 @@ static coffer_status open_writer(packing *work, const char *out_path, bool resum
     coffer_mldf_writer_opts opts = *work->opts->write;
     char tag[COFFER__DIGEST_HEX + 1];
     make_tag(tag, work->input, work->opts);
-    opts.borrow = true;
+    opts.borrow = !work->opts->part_count;
     opts.resumable = resumable;
     opts.resume_tag = resumable ? tag : NULL;
     if (opts.page_size == 0 && work->input->bytes && work->input->bytes < COFFER__DATASET_LARGE)
@@ -367,7 +374,7 @@ static void describe(coffer_node *out, packing *work)
     coffer_node_add_u64(out, "fields", schema->count, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "classes", work->input->class_count, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "resumed", work->resumed, COFFER_UNIT_NONE);
-    coffer__dataset_account_describe(&work->account, work->input, changes);
+    coffer__dataset_account_describe(&work->account, work->input, changes, work->opts->count > 0);
     if (work->input->kept_as_text)
         coffer_node_add_text(out, "kept_as_text", work->input->kept_as_text);
 }
@@ -410,6 +417,8 @@ coffer_status coffer__dataset_write(coffer_node *out, coffer__dataset_input *inp
         describe(out, &work);
         status = coffer_node_status(out, err);
     }
+    if (!status && opts->part_count)
+        status = coffer__dataset_expect_files(input, opts, err);
     if (!status) {
         status = coffer_mldf_writer_commit(work.writer, err);
         work.writer = NULL;

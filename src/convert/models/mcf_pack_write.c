@@ -391,9 +391,9 @@ coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pa
         status = check_json(pack, COFFER_MCF_TOKENIZER_CONFIG, err);
     if (!status)
         status = coffer_mcf_writer_create(&writer, out_path, &opts, err);
-    if (!status)
+    if (!status && !pack->tensors_only)
         status = add_sections(writer, pack, err);
-    if (!status)
+    if (!status && !pack->tensors_only)
         status = coffer__mcf_pack_write_files(writer, pack, err);
     if (!status)
         status = set_model_info(writer, pack, selection, err);

@@ -150,7 +150,11 @@ static coffer_status put_tensor(void *context, const coffer__chosen_tensor *chos
     coffer__quantize_result *result = &job->results[position];
     coffer__quantize_task task;
     float *weights = NULL;
-    coffer_status status = coffer__quantize_new_task(&task, &weights, job, chosen, err);
+    bool done = false;
+    coffer_status status = coffer__quantize_put_part(&done, job, chosen, result, stream, writer, err);
+    if (status || done)
+        return status;
+    status = coffer__quantize_new_task(&task, &weights, job, chosen, err);
     if (!status && task.type->family == COFFER__QUANT_WHOLE)
         status = find_whole(job, &task, err);
     if (!status)
@@ -198,7 +202,9 @@ static coffer_status plan(coffer__quantize_job *job, coffer__selection *selectio
     }
     if (!status)
         status = coffer__selection_keep_blocks(selection, err);
-    return status ? status : check_importance(job, selection, err);
+    if (!status)
+        status = check_importance(job, selection, err);
+    return status || !job->opts.only_count ? status : coffer__quantize_keep_only(selection, &job->opts, err);
 }
 
 static coffer_status measure(coffer__quantize_job *job, const coffer__mcf_pack *pack,
@@ -210,7 +216,7 @@ static coffer_status measure(coffer__quantize_job *job, const coffer__mcf_pack *
         total += selection->items[i].quantize ? selection->items[i].size : 0;
     coffer_status status = coffer__tensors_stream_new(&stream, pack->opts.threads, &pack->limits,
                                                       pack->opts.progress, total, err);
-    for (size_t i = 0; !status && i < selection->count; i++) {
+    for (size_t i = 0; !status && !job->opts.plan_only && i < selection->count; i++) {
         if (selection->items[i].quantize)
             status = put_tensor(job, &selection->items[i], i, stream, NULL, err);
     }
@@ -238,13 +244,17 @@ static void describe_tensor(coffer_node *list, const coffer__chosen_tensor *chos
                          chosen->dtype == COFFER_DTYPE_NONE ? tensor->type_name
                                                             : coffer_dtype_name(chosen->dtype));
     coffer_node_add_f64(node, "bits", bits_of(chosen->size, tensor->elements), COFFER_UNIT_NONE);
-    if (!chosen->quantize) {
+    const coffer_mcf_quality *recorded = result->recorded;
+    if (!chosen->quantize || !result->known) {
         coffer_node_add_null(node, "snr_db");
         coffer_node_add_null(node, "max_error");
         return;
     }
-    coffer_node_add_f64(node, "snr_db", coffer__comparison_snr(&result->error), COFFER_UNIT_NONE);
-    coffer_node_add_f64(node, "max_error", result->error.max_abs, COFFER_UNIT_NONE);
+    coffer_node_add_f64(node, "snr_db",
+                        recorded ? (double)recorded->snr_db : coffer__comparison_snr(&result->error),
+                        COFFER_UNIT_NONE);
+    coffer_node_add_f64(node, "max_error", recorded ? (double)recorded->max_error : result->error.max_abs,
+                        COFFER_UNIT_NONE);
 }
 
 static void describe(coffer_node *out, const coffer__quantize_job *job, const coffer__selection *selection)
@@ -278,11 +288,14 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
     if (status)
         goto out;
     pack.also_read = job.opts.weights;
+    pack.tensors_only = job.opts.only_count > 0;
     status = coffer__mcf_pack_add_input(&pack, in_path, err);
     if (!status && !job.opts.dry_run)
         status = coffer__mcf_pack_check_output(out_path, &pack, err);
     if (!status)
         status = open_importance(&job, err);
+    if (!status)
+        status = coffer__quantize_open_parts(&job, err);
     if (!status)
         status = coffer__mcf_pack_choose(&selection, &pack, err);
     if (status)
@@ -311,6 +324,7 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
 out:
     coffer__tensors_workers_free(job.workers);
     coffer__importance_close(job.importance);
+    coffer__quantize_close_parts(&job);
     coffer__free(job.results);
     coffer__free(job.rules);
     coffer__selection_free(&selection);

@@ -12,10 +12,12 @@
 
 /* The result for one tensor. */
 typedef struct coffer__quantize_result {
-    coffer__comparison error; /* of the tensor with what can be decoded again */
-    double weighted;          /* squared error, each column counted by its importance */
-    float largest;            /* magnitude */
-    uint64_t small_scales;    /* below the normal range of float16 */
+    coffer__comparison error;           /* of the tensor with what can be decoded again */
+    double weighted;                    /* squared error, each column counted by its importance */
+    float largest;                      /* magnitude */
+    uint64_t small_scales;              /* below the normal range of float16 */
+    bool known;                         /* the tensor was measured or copied from a part */
+    const coffer_mcf_quality *recorded; /* of a part, instead of `error`; else NULL */
 } coffer__quantize_result;
 
 /* The one scale of an int8 or int4 tensor. */
@@ -69,11 +71,26 @@ typedef struct coffer__quantize_job {
     coffer__quantize_result *results; /* one for each tensor of the selection */
     coffer__importance *importance;   /* NULL = all columns count the same */
     coffer__tensors_workers *workers; /* made when first needed */
+    coffer_tensors **parts;           /* as many as the options name */
+    size_t part_count;                /* open */
 } coffer__quantize_job;
 
 /* Prepares the work on a tensor. weights : those of the task, owned by the caller (coffer__free). */
 coffer_status coffer__quantize_new_task(coffer__quantize_task *out, float **weights,
                                         const coffer__quantize_job *job, const coffer__chosen_tensor *chosen,
+                                        coffer_error *err);
+
+/* ---- quantize_parts.c: a model that several calls work on ---- */
+
+/* Reduces the selection to the tensors that the options name. COFFER_E_NOT_FOUND for an unknown name. */
+coffer_status coffer__quantize_keep_only(coffer__selection *selection, const coffer_mcf_quantize_opts *opts,
+                                         coffer_error *err);
+coffer_status coffer__quantize_open_parts(coffer__quantize_job *job, coffer_error *err);
+void coffer__quantize_close_parts(coffer__quantize_job *job);
+/* Copies the tensor that was begun from a part. *done : false when no part has it. */
+coffer_status coffer__quantize_put_part(bool *done, coffer__quantize_job *job,
+                                        const coffer__chosen_tensor *chosen, coffer__quantize_result *result,
+                                        coffer__tensors_stream *stream, coffer_mcf_writer *writer,
                                         coffer_error *err);
 
 /* ---- quantize_plan.c: which type for which tensor ---- */

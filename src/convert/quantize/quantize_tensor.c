@@ -102,7 +102,7 @@ static uint64_t quantize_band_rows(const coffer__quantize_task *task)
 
 static void quantize_result_init(coffer__quantize_result *result)
 {
-    *result = (coffer__quantize_result){ .largest = 0.0f };
+    *result = (coffer__quantize_result){ .known = true };
     coffer__comparison_init(&result->error);
 }
 

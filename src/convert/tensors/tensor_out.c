@@ -257,6 +257,30 @@ static coffer_status write_tensor(const tensor_job *job, const coffer_progress *
     return status;
 }
 
+coffer_status coffer_npy_header(uint8_t **out, size_t *size, coffer_dtype dtype, const uint64_t *dims,
+                                size_t ndim, coffer_error *err)
+{
+    coffer__buffer header = COFFER__BUFFER_INIT;
+    coffer__npy_field field = { 0 };
+    if (!coffer__npy_field_of(&field, dtype))
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "NumPy has no type for %s",
+                            coffer_dtype_name(dtype));
+    if (ndim > COFFER__NPY_MAX_DIMENSIONS)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "%zu dimensions, an .npy file allows at most %d", ndim,
+                            COFFER__NPY_MAX_DIMENSIONS);
+    coffer__npy npy = { .fields = &field, .field_count = 1, .item_size = field.size, .dimensions = ndim };
+    for (size_t i = 0; i < ndim; i++)
+        npy.shape[i] = dims[i];
+    coffer__npy_put_header(&header, &npy);
+    if (header.failed) {
+        coffer__buffer_free(&header);
+        return coffer__fail_no_memory(err, header.len);
+    }
+    *out = coffer__buffer_release(&header, size);
+    return COFFER_OK;
+}
+
 /* ---- The public function ---- */
 
 COFFER__INIT_FUNCTION(coffer_tensors_write_opts, COFFER_TENSORS_WRITE_OPTS_INIT)

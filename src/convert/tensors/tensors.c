@@ -313,6 +313,13 @@ const uint8_t *coffer_tensors_view(const coffer_tensors *set, size_t tensor)
                                             : NULL;
 }
 
+coffer_status coffer_tensors_verify(const coffer_tensors *set, size_t tensor, uint64_t begin, uint64_t len,
+                                    coffer_error *err)
+{
+    coffer_status status = check_range(set, tensor, begin, len, false, err);
+    return status ? status : coffer__tensors_verify(set, tensor, begin, len, err);
+}
+
 coffer_status coffer_tensors_intact(const coffer_tensors *set, coffer_error *err)
 {
     coffer_status status = COFFER_OK;

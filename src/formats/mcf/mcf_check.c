@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "formats/rescue.h"
+#include "formats/format.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>

@@ -49,9 +49,6 @@ coffer_status coffer__mcf_check_sums(coffer__mcf_checker *check, coffer_error *e
 /* Reports recorded damage that is still there. */
 coffer_status coffer__mcf_check_damage(coffer__mcf_checker *check, coffer_error *err);
 
-/* Counts NaN in float tensors. (mcf_check_nan.c) */
-coffer_status coffer__mcf_check_nans(coffer__mcf_checker *check, coffer_error *err);
-
 /* ---- Invalid values in quantized payloads, found in pieces on any number of threads (mcf_scan.c) ---- */
 
 typedef enum coffer__mcf_fault {

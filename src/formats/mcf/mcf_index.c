@@ -4,9 +4,122 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "quant/quant.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+
+/* Payload sizes, computed from type and shape and compared with the index. */
+
+bool coffer__mcf_elements(uint64_t *out, uint32_t rank, const uint64_t *dims)
+{
+    uint64_t elements = 1;
+    bool fits = true;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dims[i] == 0) { /* also when the others overflow */
+            *out = 0;
+            return true;
+        }
+        fits = fits && coffer__mul_u64(&elements, elements, dims[i]);
+    }
+    if (fits)
+        *out = elements;
+    return fits;
+}
+
+bool coffer__mcf_is_blocked(coffer_dtype dtype)
+{
+    return coffer_dtype_is_quantized(dtype) && dtype != COFFER_DTYPE_INT8 && dtype != COFFER_DTYPE_INT4;
+}
+
+static uint64_t divide_up(uint64_t value, uint64_t by)
+{
+    return value / by + (value % by != 0);
+}
+
+coffer_status coffer_mcf_payload_size(uint64_t *out, coffer_dtype dtype, uint32_t rank, const uint64_t *dims,
+                                      bool activations, coffer_error *err)
+{
+    coffer__quant_layout layout;
+    uint64_t elements, size;
+    coffer_status status;
+    if (coffer_mcf_dtype_code(dtype) == 0)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE, "MCF has no type %s",
+                            coffer_dtype_name(dtype));
+    if (!coffer_dtype_is_quantized(dtype)) {
+        if (!coffer__mcf_elements(&elements, rank, dims) ||
+            !coffer__mul_u64(&size, elements, coffer_dtype_size(dtype)))
+            return coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
+                                "the payload of that shape does not fit into 64 bits");
+        *out = size;
+        return COFFER_OK;
+    }
+    status = coffer__quant_plan(&layout, dtype, rank, dims, activations, err);
+    if (!status)
+        *out = layout.size;
+    return status;
+}
+
+/* ---- Payload ranges and sizes in the index ---- */
+
+coffer_status coffer__mcf_check_payload_range(const coffer__mcf_index *index, size_t position,
+                                              uint64_t file_size, const coffer_mcf_section *data,
+                                              coffer_error *err)
+{
+    coffer__mcf_entry entry = coffer__mcf_index_entry(index, position);
+    uint64_t place = coffer__mcf_entry_at(index, position) + COFFER__MCF_ENTRY_OFFSET_AT;
+    if (!coffer__range_fits(entry.offset, entry.size, file_size))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
+                            "tensor %s takes %" PRIu64 " bytes at %" PRIu64 ", file has %" PRIu64,
+                            coffer__mcf_entry_name(index, position).text, entry.size, entry.offset,
+                            file_size);
+    if (data && entry.size > 0 &&
+        (entry.offset < data->offset ||
+         !coffer__range_fits(entry.offset - data->offset, entry.size, data->size)))
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
+                            "tensor %s, %" PRIu64 " bytes at %" PRIu64 ", is not inside TensorData, %" PRIu64
+                            " bytes at %" PRIu64,
+                            coffer__mcf_entry_name(index, position).text, entry.size, entry.offset,
+                            data->size, data->offset);
+    return COFFER_OK;
+}
+
+/* True when the payload has the size of its codes alone, without the scale. */
+static bool lacks_scale(coffer_dtype dtype, uint64_t elements, uint64_t size)
+{
+    return (dtype == COFFER_DTYPE_INT8 && size == elements) ||
+           (dtype == COFFER_DTYPE_INT4 && size == divide_up(elements, 2));
+}
+
+coffer_status coffer__mcf_check_payload_size(const coffer__mcf_index *index, size_t position,
+                                             bool activations, coffer_error *err)
+{
+    coffer__mcf_entry entry = coffer__mcf_index_entry(index, position);
+    coffer_dtype dtype = coffer_mcf_dtype_from_code(entry.dtype);
+    uint64_t place = coffer__mcf_entry_at(index, position), implied, elements;
+    coffer__mcf_name name = coffer__mcf_entry_name(index, position);
+    coffer_error cause = COFFER_ERROR_INIT;
+    coffer_status status;
+    if (dtype == COFFER_DTYPE_NONE)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, place, "tensor %s has the unknown type 0x%" PRIx32,
+                            name.text, entry.dtype);
+    if (!entry.dims)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
+                            "tensor %s has %" PRIu32 " dims starting at %" PRIu32 ", the index has %zu",
+                            name.text, entry.rank, entry.dim_off, index->dim_count);
+    status = coffer_mcf_payload_size(&implied, dtype, entry.rank, entry.dims, activations, &cause);
+    if (status)
+        return coffer__fail(err, status, place, "tensor %s: %s", name.text, cause.text);
+    if (implied == entry.size)
+        return COFFER_OK;
+    if (coffer__mcf_elements(&elements, entry.rank, entry.dims) && lacks_scale(dtype, elements, entry.size))
+        return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place,
+                            "tensor %s: %s payload has no scale region (written by mantle's --quant-embed?)",
+                            name.text, coffer_dtype_name(dtype));
+    return coffer__fail(err, COFFER_E_SIZE_MISMATCH, place,
+                        "tensor %s has %" PRIu64 " bytes, its type and shape require %" PRIu64, name.text,
+                        entry.size, implied);
+}
 
 static coffer_status check_table(const char *what, uint64_t offset, uint64_t len, size_t section_len,
                                  uint64_t base, coffer_error *err)
@@ -81,8 +194,9 @@ static coffer_status check_shares(const coffer__mcf_index *index, coffer_error *
     return COFFER_OK;
 }
 
-coffer_status coffer__mcf_index_parse(coffer__mcf_index *out, uint8_t *raw, size_t len, uint64_t base,
-                                      coffer_error *err)
+/* The same from bytes, which the index owns from now on, also on failure; base : their offset in the file. */
+static coffer_status index_parse(coffer__mcf_index *out, uint8_t *raw, size_t len, uint64_t base,
+                                 coffer_error *err)
 {
     coffer__mcf_index index = { .base = base, .raw = raw };
     coffer_status status = find_tables(&index, len, err);
@@ -117,7 +231,7 @@ coffer_status coffer__mcf_index_load(coffer__mcf_index *out, coffer_source *src,
     status = coffer__mcf_load_section(&raw, &len, src, section, max, err);
     if (status)
         return status;
-    status = coffer__mcf_index_parse(out, raw, len, section->offset, err);
+    status = index_parse(out, raw, len, section->offset, err);
     if (!status && out->count > limits->entries) {
         status = coffer__fail(err, COFFER_E_LIMIT, section->offset, "%zu tensors, the limit is %" PRIu64,
                               out->count, limits->entries);

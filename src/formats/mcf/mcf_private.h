@@ -21,14 +21,12 @@ typedef struct coffer__mcf_header {
 /* Reads the 40 bytes. Refuses other files, another major version and an impossible header; does not check
  * offsets. */
 coffer_status coffer__mcf_read_header(coffer__mcf_header *out, coffer_source *src, coffer_error *err);
-coffer__mcf_header coffer__mcf_decode_header(const uint8_t bytes[COFFER__MCF_HEADER_SIZE]);
 void coffer__mcf_store_header(uint8_t out[COFFER__MCF_HEADER_SIZE], const coffer__mcf_header *header);
 /* Reads the entries unchecked (coffer__free). COFFER_E_OUT_OF_BOUNDS when the directory is not inside the
  * file. */
 coffer_status coffer__mcf_read_directory(coffer_mcf_section **out, coffer_source *src,
                                          const coffer__mcf_header *header, const coffer_limits *limits,
                                          coffer_error *err);
-void coffer__mcf_decode_directory(coffer_mcf_section *out, const uint8_t *bytes, size_t count);
 void coffer__mcf_store_directory(uint8_t *out, const coffer_mcf_section *sections, size_t count);
 /* Checks that a section is inside the file, aligned, and outside of header and directory. */
 coffer_status coffer__mcf_check_section(const coffer_mcf_section *section, const coffer__mcf_header *header,
@@ -74,9 +72,6 @@ typedef struct coffer__mcf_entry {
 coffer_status coffer__mcf_index_load(coffer__mcf_index *out, coffer_source *src,
                                      const coffer_mcf_section *section, const coffer_limits *limits,
                                      coffer_error *err);
-/* The same from bytes, which the index owns from now on, also on failure; base : their offset in the file. */
-coffer_status coffer__mcf_index_parse(coffer__mcf_index *out, uint8_t *raw, size_t len, uint64_t base,
-                                      coffer_error *err);
 void coffer__mcf_index_free(coffer__mcf_index *index);
 coffer__mcf_entry coffer__mcf_index_entry(const coffer__mcf_index *index, size_t position);
 /* Offset of an entry in the file. */
@@ -92,7 +87,7 @@ bool coffer__mcf_index_is_sorted(const coffer__mcf_index *index);
 /* Positions in the order of the names, equal names in the order of the file; coffer__free. */
 coffer_status coffer__mcf_index_order(uint32_t **out, const coffer__mcf_index *index, coffer_error *err);
 
-/* ---- Payloads (mcf_payload.c) ---- */
+/* ---- Payloads (mcf_index.c) ---- */
 
 /* Product of the dims; false when it does not fit. */
 bool coffer__mcf_elements(uint64_t *out, uint32_t rank, const uint64_t *dims);
@@ -203,7 +198,7 @@ typedef struct coffer__mcf_names {
 } coffer__mcf_names;
 coffer__mcf_names coffer__mcf_names_in(const coffer__mcf_index *index, uint64_t start, uint64_t end);
 
-/* ---- DirectoryCopy (mcf_copy.c) ---- */
+/* ---- DirectoryCopy (mcf_header.c) ---- */
 
 /* Header and directory as a copy near the front of the file repeats them. */
 typedef struct coffer__mcf_copy {

@@ -90,6 +90,24 @@ static coffer_status read_payload(void *context, void *out, uint64_t offset, siz
     return coffer_mcf_read(out, from->model, from->tensor, offset, len, err);
 }
 
+/* Decodes from the mapped file, after a look at the checksums of what is read. */
+static coffer_status decode_view(float *out, const coffer_mcf *model, size_t tensor, const uint8_t *bytes,
+                                 const coffer__quant_layout *layout, uint64_t first, uint64_t count,
+                                 coffer_error *err)
+{
+    coffer__quant_region regions[COFFER__QUANT_PART_COUNT];
+    coffer__quant_locate_rows(regions, layout, first, count);
+    for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++) {
+        coffer_status status = regions[i].size
+                                   ? coffer_mcf_verify(model, tensor, regions[i].offset, regions[i].size, err)
+                                   : COFFER_OK;
+        if (status)
+            return status;
+    }
+    coffer__quant_decode_rows(out, layout, bytes, first, count);
+    return coffer_source_intact(model->source, err);
+}
+
 static coffer_status decode_quantized(float *out, const coffer_mcf *model, size_t tensor,
                                       const coffer_mcf_tensor *info, uint64_t first, uint64_t count,
                                       coffer_error *err)
@@ -98,7 +116,13 @@ static coffer_status decode_quantized(float *out, const coffer_mcf *model, size_
     coffer__quant_layout layout;
     bool activations = !coffer__mcf_is_blocked(info->dtype) && coffer__mcf_has_activations(model, tensor);
     coffer_status status = coffer__quant_plan(&layout, info->dtype, info->rank, info->dims, activations, err);
-    return status ? status : coffer__quant_read_rows(out, &layout, first, count, read_payload, &context, err);
+    if (status || count == 0 || layout.cols == 0)
+        return status;
+    size_t size;
+    const uint8_t *bytes =
+        coffer__to_size(&size, info->size) ? coffer_source_view(model->source, info->offset, size) : NULL;
+    return bytes ? decode_view(out, model, tensor, bytes, &layout, first, count, err)
+                 : coffer__quant_read_rows(out, &layout, first, count, read_payload, &context, err);
 }
 
 coffer_status coffer_mcf_read_rows_f32(float *out, const coffer_mcf *model, size_t tensor, uint64_t first,

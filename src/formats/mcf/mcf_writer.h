@@ -123,11 +123,6 @@ coffer_status coffer__mcf_crc_of_output(uint32_t *out, coffer_mcf_writer *writer
 coffer_status coffer__mcf_write_sums(coffer_mcf_writer *writer, coffer__mcf_sums *sums, uint64_t place,
                                      coffer_error *err);
 
-/* ---- mcf_write_dedup.c ---- */
-
-/* When the file already has the payload of the last tensor, removes the copy and refers to the first. */
-coffer_status coffer__mcf_deduplicate(coffer_mcf_writer *writer, coffer_error *err);
-
 /* ---- mcf_write_end.c ---- */
 
 uint64_t coffer__mcf_index_size(uint64_t tensors, uint64_t dims, uint64_t name_bytes);

@@ -14,8 +14,6 @@ typedef struct coffer__mldf_checker {
     bool table_in_order; /* sorted, inside the data region, nothing overlaps */
 } coffer__mldf_checker;
 
-/* Checks the descriptors, and the flags of the file against those of the fields. */
-coffer_status coffer__mldf_check_fields(coffer__mldf_checker *check, coffer_error *err);
 /* Every entry of the allocation table, and whether payloads share bytes with the other parts. */
 coffer_status coffer__mldf_check_allocations(coffer__mldf_checker *check, coffer_error *err);
 /* The header against its copy, the bytes that no other sum covers, and what a repair could not verify. */

@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-/* ---- Header (mldf_header.c) ---- */
+/* ---- Header (mldf_open.c) ---- */
 
 typedef struct coffer__mldf_header {
     uint16_t major, minor;
@@ -137,7 +137,7 @@ bool coffer__mldf_lay_out_row(uint32_t *row_size, coffer_mldf_field *fields, siz
  * header above `offset`, or the size of the file. */
 uint64_t coffer__mldf_next_part(const coffer__mldf_header *header, uint64_t offset, uint64_t file_size);
 
-/* ---- Payloads (mldf_payload.c, mldf_decrypt.c) ---- */
+/* ---- Payloads (mldf_payload.c) ---- */
 
 typedef struct coffer__mldf_dictionary coffer__mldf_dictionary;
 typedef struct coffer__mldf_decoder coffer__mldf_decoder;
@@ -226,14 +226,6 @@ coffer_status coffer__mldf_decode(coffer__mldf_room *room, size_t *size, coffer_
 #define COFFER__MLDF_FRAME_HEAD 18
 bool coffer__mldf_decoded_size(uint64_t *out, const coffer_mldf *set, const coffer__mldf_value *value,
                                const uint8_t *head, size_t head_len);
-/* Decrypts into the room. */
-coffer_status coffer__mldf_decrypt(coffer__mldf_room *room, const coffer_mldf *set,
-                                   const coffer__mldf_value *value, const uint8_t *stored, coffer_error *err);
-/* Fails when a payload of a field without the flag is encrypted: removing a flag must not make ciphertext
- * pass for a value. With the key it is tried; without it, a file that is marked as encrypted needs a field
- * that is. */
-coffer_status coffer__mldf_expect_not_sealed(const coffer_mldf *set, const coffer__mldf_value *value,
-                                             const uint8_t *stored, coffer_error *err);
 /* The key stream and tag alone. stored : nonce, ciphertext, tag. False when it is not authentic. out : size −
  * COFFER__MLDF_SEAL_SIZE bytes, not overlapping stored; NULL = only look. */
 #define COFFER__MLDF_SEAL_SIZE (COFFER__MLDF_NONCE_SIZE + COFFER__MLDF_TAG_SIZE)

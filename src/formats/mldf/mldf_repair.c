@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "formats/rescue.h"
+#include "formats/format.h"
 
 #include <inttypes.h>
 #include <stdio.h>

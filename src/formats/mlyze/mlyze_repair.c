@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
-#include "formats/rescue.h"
+#include "formats/format.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,9 +9,9 @@
 #include "base/report.h"
 #include "base/text.h"
 #include "base/work.h"
+#include "formats/format.h"
 #include "formats/mscan/mscan_damage.h"
 #include "formats/mscan/mscan_pass.h"
-#include "formats/rescue.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>

@@ -7,9 +7,9 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "formats/format.h"
 #include "formats/mscan/mscan_damage.h"
 #include "formats/mscan/mscan_pass.h"
-#include "formats/rescue.h"
 
 #include <inttypes.h>
 #include <stdio.h>

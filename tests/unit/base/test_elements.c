@@ -691,9 +691,23 @@ static void types_have_names_and_sizes(void **state)
     assert_true(coffer_dtype_is_float(COFFER_DTYPE_BF16) && !coffer_dtype_is_float(COFFER_DTYPE_C64));
 }
 
+static void callers_convert_elements_where_the_types_allow_it(void **state)
+{
+    (void)state;
+    static const double in[] = { 1.5, -300.0, 7.0 };
+    int8_t out[3] = { 0 };
+    assert_true(coffer_dtype_convert(out, COFFER_DTYPE_I8, in, COFFER_DTYPE_F64, 3));
+    assert_int_equal(out[1], -128);
+    assert_int_equal(out[2], 7);
+    assert_false(coffer_dtype_convert(out, COFFER_DTYPE_I8, in, COFFER_DTYPE_C128, 1));
+    assert_false(coffer_dtype_can_convert(COFFER_DTYPE_Q8, COFFER_DTYPE_F32));
+    assert_int_equal(out[2], 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(callers_convert_elements_where_the_types_allow_it),
         cmocka_unit_test(types_have_names_and_sizes),
         cmocka_unit_test(every_small_number_becomes_the_float_it_is),
         cmocka_unit_test(narrowing_rounds_once_to_the_nearest_and_ties_to_even),

@@ -1,6 +1,7 @@
 /* One tensor as a file for other programs. */
 #include "coffer/tensors.h"
 
+#include "coffer/convert.h"
 #include "support/gguf.h"
 
 #include <string.h>
@@ -80,11 +81,30 @@ static void quantized_tensors_are_decoded_or_written_raw_as_a_whole(void **state
     gguf_close_set(&open);
 }
 
+static void the_header_of_an_array_gives_type_and_shape(void **state)
+{
+    (void)state;
+    static const char wanted[] =
+        "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }";
+    static const uint64_t dims[] = { ROWS, COLUMNS };
+    coffer_error err = COFFER_ERROR_INIT;
+    uint8_t *header = NULL;
+    size_t size = 0;
+    assert_int_equal(coffer_npy_header(&header, &size, COFFER_DTYPE_F32, dims, 2, NULL), COFFER_OK);
+    assert_int_equal(size, 128);
+    assert_memory_equal(header, wanted, sizeof wanted - 1);
+    assert_int_equal(header[size - 1], '\n');
+    coffer_free(header);
+    assert_int_equal(coffer_npy_header(&header, &size, COFFER_DTYPE_Q8, dims, 2, &err), COFFER_E_UNSUPPORTED);
+    assert_string_equal(err.text, "NumPy has no type for q8");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_written_as_text_and_as_they_are),
         cmocka_unit_test(what_cannot_be_written_is_an_error_and_leaves_no_file),
+        cmocka_unit_test(the_header_of_an_array_gives_type_and_shape),
         cmocka_unit_test(quantized_tensors_are_decoded_or_written_raw_as_a_whole),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);

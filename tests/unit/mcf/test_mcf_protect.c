@@ -3,6 +3,7 @@
 #include "support/model.h"
 
 #include "base/bytes.h"
+#include "coffer/tensors.h"
 #include "formats/mcf/mcf_layout.h"
 
 #include <stdio.h>
@@ -187,6 +188,23 @@ static void reads_of_damaged_tensors_fail_and_of_others_do_not(void **state)
     coffer_source_close(src);
 }
 
+static void views_of_tensors_are_compared_with_their_checksums(void **state)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_tensors *set = NULL;
+    (void)state;
+    flip_file(in_path, offset_of(in_path, "second") + 7);
+    assert_int_equal(coffer_tensors_open_path(&set, in_path, NULL, &err), COFFER_OK);
+    size_t second = coffer_tensors_find(set, "second"), size = (size_t)coffer_tensors_at(set, second)->size;
+    assert_non_null(coffer_tensors_view(set, second));
+    assert_int_equal(coffer_tensors_verify(set, coffer_tensors_find(set, "first"), 0, 1, NULL), COFFER_OK);
+    assert_int_equal(coffer_tensors_verify(set, second, 0, size, &err), COFFER_E_BAD_CHECKSUM);
+    assert_non_null(strstr(err.text, "second"));
+    assert_int_equal(coffer_tensors_verify(set, second, 1, size, NULL), COFFER_E_OUT_OF_BOUNDS);
+    assert_int_equal(coffer_tensors_verify(set, 99, 0, 1, NULL), COFFER_E_INVALID_ARGUMENT);
+    coffer_tensors_close(set);
+}
+
 static void assert_compact(bool allow, coffer_status expected)
 {
     coffer_compact_opts opts = COFFER_COMPACT_OPTS_INIT;
@@ -322,6 +340,7 @@ int main(void)
         cmocka_unit_test_setup(a_directory_that_outgrows_its_copy_stays_protected, fresh),
         cmocka_unit_test_setup(checksums_that_were_removed_can_be_computed_again, fresh),
         cmocka_unit_test_setup(reads_of_damaged_tensors_fail_and_of_others_do_not, fresh),
+        cmocka_unit_test_setup(views_of_tensors_are_compared_with_their_checksums, fresh),
         cmocka_unit_test_setup(compact_keeps_damage_only_with_a_record, fresh),
         cmocka_unit_test_setup(new_checksums_do_not_hide_damage, fresh),
         cmocka_unit_test_setup(a_copy_heals_what_repair_recorded, fresh),

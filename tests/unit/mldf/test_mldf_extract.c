@@ -232,6 +232,39 @@ static void fields_of_unknown_types_are_carried_along(void **state)
     dataset_free(made);
 }
 
+static void a_writer_takes_samples_of_another_set(void **state)
+{
+    static const uint64_t expected[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 4, 5, 6 };
+    coffer_mldf_writer_opts opts = dataset_small_pages();
+    coffer_mldf_copy_opts some = { sizeof some, 4, 3, NULL }, beyond = { sizeof beyond, 8, 3, NULL };
+    coffer_error err = COFFER_ERROR_INIT;
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        coffer_mldf_writer *writer = NULL;
+        coffer_source *src = NULL;
+        assert_int_equal(dataset_create(path("a.mldf"), 10, kinds[k], NULL, NULL), COFFER_OK);
+        coffer_mldf *set = open_set(&src, "a.mldf", dataset_key);
+        size_t count = coffer_mldf_field_count(set);
+        coffer_mldf_field *fields = calloc(count, sizeof *fields);
+        for (size_t i = 0; i < count; i++)
+            fields[i] = *coffer_mldf_field_at(set, i);
+        opts.key = dataset_key;
+        must(coffer_mldf_writer_create(&writer, path("b.mldf"), fields, count, &opts, &err), &err);
+        must(coffer_mldf_writer_copy(writer, set, NULL, &err), &err);
+        must(coffer_mldf_writer_copy(writer, set, &some, &err), &err);
+        assert_int_equal(coffer_mldf_writer_copy(writer, set, &beyond, &err), COFFER_E_OUT_OF_BOUNDS);
+        must(coffer_mldf_writer_commit(writer, &err), &err);
+        dataset_expect(path("b.mldf"), expected, 13);
+        dataset_expect_clean(path("b.mldf"));
+        must(coffer_mldf_writer_create(&writer, path("c.mldf"), fields, count - 1, &opts, &err), &err);
+        assert_int_equal(coffer_mldf_writer_copy(writer, set, NULL, &err), COFFER_E_INCONSISTENT);
+        coffer_mldf_writer_discard(writer);
+        free(fields);
+        coffer_mldf_close(set);
+        coffer_source_close(src);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +272,7 @@ int main(void)
         cmocka_unit_test(fields_are_taken_in_the_order_asked_for),
         cmocka_unit_test(samples_and_fields_that_are_not_there_are_refused),
         cmocka_unit_test(sets_are_concatenated),
+        cmocka_unit_test(a_writer_takes_samples_of_another_set),
         cmocka_unit_test(sets_with_other_fields_are_refused_with_the_first_difference),
         cmocka_unit_test(a_damaged_payload_stops_the_copy),
         cmocka_unit_test(moving_encrypted_samples_needs_the_key),

@@ -17,7 +17,7 @@ bool coffer__mldf_has_content_rule(const coffer_mldf_field *field);
 coffer_status coffer__mldf_check_entry_values(const coffer_mldf_field *field, const coffer_mldf_entry *entry,
                                               coffer_error *err);
 
-/* ---- Work in pieces (mldf_survey_values.c) ---- */
+/* ---- Work in pieces ---- */
 
 /* Runs task for [0, count), a batch at a time, with a call of the progress in between. */
 coffer_status coffer__mldf_run_pieces(coffer__pool *pool, uint64_t count, coffer__pool_task task,
@@ -30,14 +30,12 @@ typedef struct coffer__mldf_rows {
     size_t count;
 } coffer__mldf_rows;
 
-/* Rows are looked at in pieces of this many. */
-size_t coffer__mldf_rows_per_piece(const coffer_mldf *set);
 uint64_t coffer__mldf_row_pieces(const coffer_mldf *set);
 /* The rows of a piece: borrowed, or read into scratch. */
 coffer_status coffer__mldf_fetch_rows(coffer__mldf_rows *out, const coffer_mldf *set, uint64_t piece,
                                       coffer_bytes *scratch, coffer_error *err);
 
-/* ---- Sums (mldf_survey_sums.c) ---- */
+/* ---- Sums (mldf_survey.c) ---- */
 
 /* One bit for each allocation: its sum is wrong. */
 typedef struct coffer__mldf_sums {
@@ -52,7 +50,7 @@ coffer_status coffer__mldf_survey_sums(coffer__mldf_sums *out, const coffer_mldf
                                        const coffer_progress *progress, coffer_error *err);
 void coffer__mldf_sums_free(coffer__mldf_sums *sums);
 
-/* ---- Values (mldf_survey_values.c) ---- */
+/* ---- Values ---- */
 
 typedef struct coffer__mldf_survey {
     const coffer_mldf *set;

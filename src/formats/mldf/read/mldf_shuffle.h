@@ -17,6 +17,5 @@ coffer__mldf_shuffle coffer__mldf_shuffle_of(uint64_t count, uint64_t a, uint64_
 uint64_t coffer__mldf_shuffle_forward(const coffer__mldf_shuffle *shuffle, uint64_t position);
 /* The position that holds this value. */
 uint64_t coffer__mldf_shuffle_back(const coffer__mldf_shuffle *shuffle, uint64_t value);
-uint64_t coffer__mldf_mix(uint64_t a, uint64_t b);
 
 #endif

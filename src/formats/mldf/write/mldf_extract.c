@@ -14,6 +14,7 @@
 #define STEP 256
 
 COFFER__INIT_FUNCTION(coffer_mldf_concat_opts, COFFER_MLDF_CONCAT_OPTS_INIT)
+COFFER__INIT_FUNCTION(coffer_mldf_copy_opts, COFFER_MLDF_COPY_OPTS_INIT)
 COFFER__INIT_FUNCTION(coffer_mldf_extract_opts, COFFER_MLDF_EXTRACT_OPTS_INIT)
 
 coffer_status coffer__mldf_start_copy(coffer_mldf_writer **out, const char *path, const coffer_mldf *set,
@@ -236,6 +237,71 @@ coffer_status coffer_mldf_concat(const char *out_path, coffer_mldf *const *sets,
             coffer__fail_input(err, status, coffer_source_name(sets[i]->source));
     }
     return finish(job.writer, status, err);
+}
+
+/* ---- Into a writer ---- */
+
+/* The writer's fields, as a set that has them. *out : coffer__free the fields of its schema. */
+static coffer_status fields_of(coffer_mldf *out, const coffer_mldf_writer *writer, coffer_error *err)
+{
+    coffer_mldf_field *fields = coffer__alloc_array(writer->column_count + 1, sizeof *fields);
+    if (!fields)
+        return coffer__fail_no_memory(err, writer->column_count * sizeof *fields);
+    for (size_t i = 0; i < writer->column_count; i++)
+        fields[i] = writer->columns[i].field;
+    out->schema.fields = fields;
+    out->schema.count = writer->column_count;
+    return COFFER_OK;
+}
+
+static coffer_status check_copy(coffer_mldf_copy_opts *options, const coffer_mldf_writer *writer,
+                                const coffer_mldf *set, coffer_error *err)
+{
+    uint64_t samples = set->header.samples;
+    coffer_mldf own = { 0 };
+    coffer_status status = coffer__sticky_check(&writer->sticky, err);
+    if (status)
+        return status;
+    if (writer->only_field != SIZE_MAX || !coffer__mldf_between_samples(writer))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "sample %" PRIu64 " has not been ended: copy between samples", writer->sample);
+    if (options->first > samples || options->count > samples - options->first)
+        return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, COFFER_OFFSET_NONE,
+                            "%" PRIu64 " samples from %" PRIu64 " on requested, the set has %" PRIu64,
+                            options->count, options->first, samples);
+    if (options->count == 0)
+        options->count = samples - options->first;
+    status = fields_of(&own, writer, err);
+    if (!status)
+        status = compare_fields(writer, &own, set, err);
+    coffer__free(own.schema.fields);
+    return status;
+}
+
+coffer_status coffer_mldf_writer_copy(coffer_mldf_writer *writer, const coffer_mldf *set,
+                                      const coffer_mldf_copy_opts *opts, coffer_error *err)
+{
+    coffer_mldf_copy_opts options = COFFER_MLDF_COPY_OPTS_INIT;
+    coffer__mldf_copier copier;
+    coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
+    if (!status)
+        status = check_copy(&options, writer, set, err);
+    if (!status)
+        status = coffer__mldf_copier_init(&copier, writer, set, NULL, err);
+    if (status)
+        return status;
+    bool borrows = writer->opts.borrow;
+    writer->opts.borrow = false; /* payloads are read into the same memory one after the other */
+    for (uint64_t i = 0; i < options.count && !status; i++) {
+        status = coffer__mldf_copy_sample(&copier, options.first + i, err);
+        if (!status && (i + 1) % STEP == 0)
+            status = coffer__progress_step(options.progress, i + 1, options.count, err);
+    }
+    writer->opts.borrow = borrows;
+    coffer__mldf_copier_free(&copier);
+    if (status)
+        coffer_mldf_writer_cancel_sample(writer);
+    return status;
 }
 
 /* ---- Rewriting ---- */

@@ -1,4 +1,4 @@
-#include "formats/mldf/write/mldf_spill.h"
+#include "formats/mldf/write/mldf_write.h"
 
 #include "base/fail.h"
 #include "base/memory.h"

@@ -5,12 +5,94 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/work.h"
+#include "coffer/error.h"
 #include "formats/mldf/mldf_private.h"
-#include "formats/mldf/write/mldf_dedup.h"
-#include "formats/mldf/write/mldf_output.h"
-#include "formats/mldf/write/mldf_spill.h"
+#include "io/journal.h"
+#include "io/sink.h"
 
 #include <zstd.h>
+
+/* Which payloads are in the file already. */
+
+/* Payloads are the same when size, CRC-32 and a 128-bit hash are; the hash has a seed of its own for every
+ * writer, so that a set cannot be made in which two different ones look the same. */
+typedef struct coffer__mldf_known {
+    uint64_t hash[2];
+    uint64_t offset; /* never 0: 0 marks a free place */
+    uint32_t size, crc;
+} coffer__mldf_known;
+
+typedef struct coffer__mldf_dedup {
+    uint64_t seed;
+    coffer__mldf_known *places; /* open addressing, a power of two of them */
+    size_t count, capacity;
+    size_t max; /* of count: later payloads are stored without being remembered */
+} coffer__mldf_dedup;
+
+void coffer__mldf_dedup_init(coffer__mldf_dedup *dedup, uint64_t memory);
+void coffer__mldf_dedup_free(coffer__mldf_dedup *dedup);
+/* Where an equal payload stands, or 0. */
+uint64_t coffer__mldf_dedup_find(const coffer__mldf_dedup *dedup, const coffer__mldf_known *payload);
+/* payload : not in the table. */
+coffer_status coffer__mldf_dedup_add(coffer__mldf_dedup *dedup, const coffer__mldf_known *payload,
+                                     coffer_error *err);
+
+/* Where a set is written: into a new file, or after the end of one that is changed in place. */
+typedef struct coffer__mldf_output {
+    coffer__sink *sink;
+    coffer__update *update;
+    uint64_t position; /* in the file */
+    bool summed;
+    uint32_t crc;          /* of what was written since the caller set it, when summed */
+    bool guarded, payload; /* the file gets a guard; a payload is being written */
+    uint32_t tail_crc;     /* of what was written since the last payload, when guarded */
+} coffer__mldf_output;
+
+coffer_status coffer__mldf_out_write(coffer__mldf_output *out, const void *bytes, size_t len,
+                                     coffer_error *err);
+/* The same, as a callback of coffer__mldf_spill_each. */
+coffer_status coffer__mldf_out_take(void *output, const void *bytes, size_t len, coffer_error *err);
+coffer_status coffer__mldf_out_zeros(coffer__mldf_output *out, uint64_t count, coffer_error *err);
+/* Zeros up to a multiple of alignment, a power of two. */
+coffer_status coffer__mldf_out_align(coffer__mldf_output *out, uint64_t alignment, coffer_error *err);
+/* Changes bytes that were written before; of an update, also those that it was begun for. */
+coffer_status coffer__mldf_out_patch(coffer__mldf_output *out, uint64_t offset, const void *bytes, size_t len,
+                                     coffer_error *err);
+
+/* Magic and header. */
+void coffer__mldf_compose_head(uint8_t out[COFFER__MLDF_HEAD_SIZE], const coffer__mldf_header *head);
+/* The descriptor of a field, without the bytes that only one of the strides has. arguments : of a type that
+ * is unknown; may be NULL. */
+void coffer__mldf_compose_field(uint8_t out[COFFER__MLDF_STRIDE_TUTORIAL], const coffer_mldf_field *field,
+                                const uint8_t *arguments);
+
+/* Bytes that grow at the end and are read back once: in memory up to a limit, then in a file without a name.
+ */
+typedef struct coffer__mldf_spill {
+    uint8_t *memory; /* what is not in the file */
+    size_t buffered, capacity;
+    size_t limit; /* of the memory */
+    uint64_t in_file;
+    bool has_file;
+    int fd;
+} coffer__mldf_spill;
+
+/* limit : at least one piece is always held. */
+void coffer__mldf_spill_init(coffer__mldf_spill *spill, size_t limit);
+void coffer__mldf_spill_free(coffer__mldf_spill *spill);
+uint64_t coffer__mldf_spill_size(const coffer__mldf_spill *spill);
+coffer_status coffer__mldf_spill_add(coffer__mldf_spill *spill, const void *bytes, size_t len,
+                                     coffer_error *err);
+
+/* Reads bytes that were added; the range is there. */
+coffer_status coffer__mldf_spill_read(const coffer__mldf_spill *spill, uint64_t offset, void *out, size_t len,
+                                      coffer_error *err);
+
+/* Hands out all bytes in order, piece by piece. */
+typedef coffer_status (*coffer__mldf_spill_take)(void *context, const void *bytes, size_t len,
+                                                 coffer_error *err);
+coffer_status coffer__mldf_spill_each(const coffer__mldf_spill *spill, coffer__mldf_spill_take take,
+                                      void *context, coffer_error *err);
 
 /* ---- Fields (mldf_schema.c) ---- */
 
@@ -185,22 +267,12 @@ uint8_t *coffer__mldf_current_row(coffer_mldf_writer *writer);
 coffer_status coffer__mldf_put_payload(coffer_mldf_writer *writer, size_t field, const void *bytes,
                                        size_t size, unsigned steps, coffer_error *err);
 
-/* ---- mldf_write_value.c ---- */
-
-/* Checks a value against its field, and completes the entry. given : the entry is the caller's. */
-coffer_status coffer__mldf_check_new_value(coffer_mldf_entry *entry, const coffer_mldf_field *field,
-                                           const uint8_t *bytes, size_t size, bool given, coffer_error *err);
-/* Stores the description of a value in the row, without its offset and size. */
-void coffer__mldf_store_entry(uint8_t *at, coffer_mldf_entry_kind kind, const coffer_mldf_entry *entry);
-
-/* ---- mldf_write_end.c, mldf_write_guard.c ---- */
+/* ---- mldf_write_end.c ---- */
 
 uint32_t coffer__mldf_file_flags(const coffer_mldf_writer *writer);
 /* The descriptors as they are in the file; the caller frees them. */
 coffer_status coffer__mldf_compose_fields(uint8_t **out, size_t *len, const coffer_mldf_writer *writer,
                                           coffer_error *err);
-/* Rows, table, descriptors and header; the file is then whole but does not have its name. */
-coffer_status coffer__mldf_finish(coffer_mldf_writer *writer, coffer_error *err);
 
 /* Gives the writer an identifier and decides whether the file gets a guard; called when its fields are known.
  */
@@ -241,7 +313,7 @@ coffer_status coffer__mldf_base_begin(coffer_mldf_writer *writer, coffer_error *
 coffer_status coffer__mldf_base_commit(coffer_mldf_writer *writer, coffer_error *err);
 void coffer__mldf_base_free(coffer__mldf_base *base);
 
-/* ---- mldf_append_dedup.c ---- */
+/* ---- mldf_dedup.c ---- */
 
 coffer_status coffer__mldf_base_learn(coffer_mldf_writer *writer, coffer_error *err);
 /* Offset of an equal payload in the set that is changed; 0 if it has no equal payload. */

@@ -36,8 +36,5 @@ uint32_t coffer__mlyze_file_number(const coffer__mlyze_comparison *cmp, unsigned
 /* Every stack of either trace; coffer__free(). */
 coffer_status coffer__mlyze_match_stacks(coffer__mlyze_match **out, size_t *count,
                                          const coffer__mlyze_comparison *cmp, coffer_error *err);
-/* "phases", when the traces have markers in common. */
-coffer_status coffer__mlyze_put_phases(coffer_node *out, const coffer__mlyze_comparison *cmp,
-                                       coffer_error *err);
 
 #endif

@@ -217,7 +217,7 @@ coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__m
 /* Removes the events after the high-water mark of the batch from the peak values of the rows. */
 void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch, size_t shard);
 
-/* ---- In order (mlyze_pass_level.c, mlyze_pass_settle.c) ---- */
+/* ---- In order (mlyze_pass_settle.c) ---- */
 
 void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass);
 /* Ends the current phase and begins another. */

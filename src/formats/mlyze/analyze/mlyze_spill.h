@@ -38,15 +38,9 @@ typedef struct coffer__mlyze_stream {
     size_t next_piece;
 } coffer__mlyze_stream;
 
-coffer_status coffer__mlyze_spool_open(coffer__mlyze_spool *spool, size_t piece_size, coffer_error *err);
-void coffer__mlyze_spool_close(coffer__mlyze_spool *spool);
-
 void coffer__mlyze_stream_free(coffer__mlyze_stream *stream);
 coffer_status coffer__mlyze_stream_put(coffer__mlyze_stream *stream, coffer__mlyze_spool *spool,
                                        const coffer__mlyze_finding *finding, coffer_error *err);
-/* Writes the rest of the buffer and frees it. */
-coffer_status coffer__mlyze_stream_end(coffer__mlyze_stream *stream, coffer__mlyze_spool *spool,
-                                       coffer_error *err);
 coffer_status coffer__mlyze_stream_get(coffer__mlyze_finding *out, coffer__mlyze_stream *stream,
                                        coffer__mlyze_spool *spool, coffer_error *err);
 

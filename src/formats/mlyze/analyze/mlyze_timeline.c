@@ -1,15 +1,36 @@
-#include "formats/mlyze/analyze/mlyze_timeline.h"
-
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "formats/mlyze/analyze/mlyze_live.h"
+#include "formats/mlyze/analyze/mlyze_pass.h"
+#include "formats/mlyze/mlyze_private.h"
 
 #include <string.h>
 
-/* ---- Points ---- */
+/* The points of a timeline, and the two ways to fill them in. */
 
-coffer_status coffer__mlyze_make_points(coffer_mlyze_timeline *timeline, uint64_t begin, uint64_t end,
-                                        uint32_t width, coffer_error *err)
+struct coffer_mlyze_timeline {
+    uint64_t begin_us, end_us;
+    size_t count;
+    coffer_mlyze_point *points;
+    size_t mark_count;
+    coffer_mlyze_mark *marks;
+    bool exact; /* events were decoded */
+};
+
+/* Moves from point to point with the time. */
+typedef struct coffer__mlyze_pen {
+    coffer_mlyze_timeline *timeline;
+    size_t at;
+    uint64_t next;     /* start of the next point */
+    coffer__wide live; /* current level */
+    uint64_t allocs;
+    bool begun;
+} coffer__mlyze_pen;
+
+static coffer_status make_points(coffer_mlyze_timeline *timeline, uint64_t begin, uint64_t end,
+                                 uint32_t width, coffer_error *err)
 {
     timeline->begin_us = begin;
     timeline->end_us = end > begin ? end : begin;
@@ -41,7 +62,7 @@ static void leave_point(const coffer__mlyze_pen *pen)
     pen->timeline->points[pen->at].live_allocs = pen->allocs;
 }
 
-void coffer__mlyze_pen_set(coffer__mlyze_pen *pen, coffer_mlyze_timeline *timeline)
+static void pen_set(coffer__mlyze_pen *pen, coffer_mlyze_timeline *timeline)
 {
     *pen = (coffer__mlyze_pen){ .timeline = timeline };
     for (size_t i = 0; i < timeline->count; i++) {
@@ -50,7 +71,8 @@ void coffer__mlyze_pen_set(coffer__mlyze_pen *pen, coffer_mlyze_timeline *timeli
     }
 }
 
-void coffer__mlyze_pen_move(coffer__mlyze_pen *pen, uint64_t time)
+/* Moves to the point of that time; points in between keep the current level. */
+static void pen_move(coffer__mlyze_pen *pen, uint64_t time)
 {
     if (!pen->begun) {
         pen->begun = true;
@@ -62,12 +84,273 @@ void coffer__mlyze_pen_move(coffer__mlyze_pen *pen, uint64_t time)
     }
 }
 
-void coffer__mlyze_pen_lift(coffer__mlyze_pen *pen)
+/* to the end */
+static void pen_lift(coffer__mlyze_pen *pen)
 {
     if (pen->timeline->count == 0)
         return;
-    coffer__mlyze_pen_move(pen, UINT64_MAX);
+    pen_move(pen, UINT64_MAX);
     leave_point(pen);
+}
+
+static void clear_timeline(coffer_mlyze_timeline *timeline)
+{
+    coffer__free(timeline->points);
+    coffer__free(timeline->marks);
+    memset(timeline, 0, sizeof *timeline);
+}
+
+/* ---- From the events themselves ---- */
+
+typedef struct drawing {
+    coffer__mlyze_pen pen;
+    uint64_t begin;
+} drawing;
+
+/* The change of the number of live blocks by an event. */
+static uint64_t count_change(uint8_t type)
+{
+    return type == COFFER__MLYZE_PAIRED_ALLOC ? 1 : type == COFFER__MLYZE_PAIRED_FREE ? UINT64_MAX : 0;
+}
+
+static bool is_alloc(uint8_t type)
+{
+    return type == COFFER__MLYZE_PAIRED_ALLOC || type == COFFER__MLYZE_REPLACING ||
+           type == COFFER__MLYZE_NOWHERE;
+}
+
+static void draw_event(drawing *draw, const coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece,
+                       size_t event)
+{
+    coffer__mlyze_pen *pen = &draw->pen;
+    uint64_t time = piece->events.time[event];
+    uint8_t type = piece->events.type[event];
+    bool drawn = pen->timeline->count > 0 && (pen->begun || time >= draw->begin);
+    if (drawn)
+        pen_move(pen, time);
+    pen->live += coffer__mlyze_change(piece, event, pass);
+    pen->allocs += count_change(type);
+    if (!drawn)
+        return;
+    coffer_mlyze_point *point = &pen->timeline->points[pen->at];
+    point->events++;
+    if (pen->live > point->high_bytes)
+        point->high_bytes = coffer__mlyze_narrow(pen->live);
+    if (pen->allocs > point->high_allocs)
+        point->high_allocs = pen->allocs;
+    if (is_alloc(type)) {
+        point->allocs++;
+        point->allocated_bytes += piece->events.size[event];
+    }
+}
+
+/* batch : NULL = from the first event again. */
+static coffer_status draw_batch(void *context, const coffer__mlyze_pass *pass,
+                                const coffer__mlyze_batch *batch, coffer_error *err)
+{
+    drawing *draw = context;
+    (void)err;
+    if (!batch) {
+        pen_set(&draw->pen, draw->pen.timeline);
+        return COFFER_OK;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        const coffer__mlyze_piece *piece = &batch->pieces[i];
+        for (size_t event = piece->begin; event < piece->end; event++)
+            draw_event(draw, pass, piece, event);
+    }
+    return COFFER_OK;
+}
+
+static void keep_marks(coffer_mlyze_timeline *timeline, coffer__mlyze_pass *pass)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < pass->results.mark_count; i++) {
+        if (pass->results.marks[i].time_us >= timeline->begin_us &&
+            pass->results.marks[i].time_us <= timeline->end_us)
+            pass->results.marks[kept++] = pass->results.marks[i];
+    }
+    timeline->marks = pass->results.marks;
+    timeline->mark_count = kept;
+    pass->results.marks = NULL;
+}
+
+static coffer_status draw(coffer_mlyze_timeline *timeline, coffer__mlyze_pass *pass,
+                          const coffer_mlyze_timeline_opts *opts, coffer_error *err)
+{
+    drawing work = { .pen.timeline = timeline, .begin = opts->begin_us };
+    coffer_status status = COFFER_OK;
+    if (pass->course.end_event > 0) {
+        uint64_t end = coffer__mlyze_time_of_event(pass, pass->course.end_event - 1);
+        if (opts->end_us < end) {
+            end = opts->end_us;
+            pass->course.end_event = coffer__mlyze_event_after(pass, end);
+        }
+        status = make_points(timeline, work.begin, end, opts->width, err);
+    }
+    pass->observe = draw_batch;
+    pass->observe_context = &work;
+    if (!status)
+        status = coffer__mlyze_run(pass, err);
+    if (status)
+        return status;
+    pen_lift(&work.pen);
+    keep_marks(timeline, pass);
+    timeline->exact = true;
+    return COFFER_OK;
+}
+
+static coffer_status draw_once(coffer_mlyze_timeline *timeline, bool *again, const coffer_mlyze *trace,
+                               const coffer_mlyze_timeline_opts *opts, coffer_error *err)
+{
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
+    coffer__mlyze_pass *pass = coffer__malloc(sizeof *pass);
+    query.threads = opts->threads;
+    query.limits = opts->limits;
+    query.progress = opts->progress;
+    coffer_status status =
+        pass ? coffer__mlyze_pass_init(pass, trace, &query, err) : coffer__fail_no_memory(err, sizeof *pass);
+    if (!status) {
+        status = draw(timeline, pass, opts, err);
+        *again = status != COFFER_E_CANCELLED && coffer__mlyze_pass_is_outdated(pass);
+        coffer__mlyze_pass_free(pass);
+    }
+    coffer__free(pass);
+    return status;
+}
+
+static coffer_status draw_exact(coffer_mlyze_timeline *timeline, const coffer_mlyze *trace,
+                                const coffer_mlyze_timeline_opts *opts, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (bool again = true; again;) {
+        again = false;
+        clear_timeline(timeline);
+        status = draw_once(timeline, &again, trace, opts, err);
+    }
+    return status;
+}
+
+/* ---- From the index alone: no event is read ---- */
+
+/* A block counts where it begins; the level after it is the level before the next one. */
+static void draw_blocks(coffer_mlyze_timeline *timeline, const coffer_mlyze_index_entry *entries,
+                        size_t count, uint64_t event_count)
+{
+    coffer__mlyze_pen pen;
+    pen_set(&pen, timeline);
+    for (size_t i = 0; i < count && timeline->count > 0; i++) {
+        const coffer_mlyze_index_entry *entry = &entries[i];
+        pen.live = entry->live_bytes;
+        pen.allocs = entry->live_allocs;
+        if (entry->time > timeline->end_us)
+            break;
+        if (!pen.begun && entry->time < timeline->begin_us)
+            continue;
+        pen_move(&pen, entry->time);
+        coffer_mlyze_point *point = &timeline->points[pen.at];
+        uint64_t next = i + 1 < count ? entries[i + 1].first_event : event_count;
+        point->events += next > entry->first_event ? next - entry->first_event : 0;
+        if (entry->high_bytes > point->high_bytes)
+            point->high_bytes = entry->high_bytes;
+        if (entry->high_allocs > point->high_allocs)
+            point->high_allocs = entry->high_allocs;
+    }
+    pen_lift(&pen);
+}
+
+/* ---- Marks that the metadata lists ---- */
+
+static size_t block_of_event(const coffer_mlyze_index_entry *entries, size_t count, uint64_t event)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (entries[middle].first_event <= event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? low - 1 : 0;
+}
+
+/* [event, time] and, for markers, the name. */
+static bool read_mark(coffer_mlyze_mark *out, const coffer__json_value *item, coffer_mlyze_type type)
+{
+    const coffer__json_value *event = item->kind == COFFER__JSON_ARRAY ? coffer__json_first(item) : NULL;
+    const coffer__json_value *time = event ? coffer__json_next(item, event) : NULL;
+    const coffer__json_value *name = time ? coffer__json_next(item, time) : NULL;
+    *out = (coffer_mlyze_mark){ .type = type };
+    if (!time || !coffer__json_u64(&out->event, event) || !coffer__json_u64(&out->time_us, time))
+        return false;
+    return type != COFFER_MLYZE_MARKER || (name && coffer__json_u64(&out->id, name));
+}
+
+typedef struct marking {
+    coffer_mlyze_timeline *timeline;
+    const coffer__json_value *list, *next; /* next : NULL = no more */
+    coffer_mlyze_type type;
+} marking;
+
+/* The next valid mark of the list within the timeline. */
+static bool next_mark(coffer_mlyze_mark *out, marking *from)
+{
+    while (from->next) {
+        const coffer__json_value *item = from->next;
+        from->next = coffer__json_next(from->list, item);
+        if (read_mark(out, item, from->type) && out->time_us >= from->timeline->begin_us &&
+            out->time_us <= from->timeline->end_us)
+            return true;
+    }
+    return false;
+}
+
+static coffer_status add_marks(coffer_mlyze_timeline *timeline, const coffer_mlyze *trace,
+                               const coffer_mlyze_index_entry *entries, size_t count, uint64_t max,
+                               coffer_error *err)
+{
+    const coffer__json_value *root = coffer__json_root(trace->metadata.json);
+    marking lists[2] = { { .timeline = timeline, .type = COFFER_MLYZE_MARKER },
+                         { .timeline = timeline, .type = COFFER_MLYZE_GC } };
+    coffer_mlyze_mark found[2];
+    bool has[2];
+    size_t capacity = 0;
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < 2; i++) {
+        lists[i].list = coffer__json_find(root, i == 0 ? "markers" : "collections");
+        lists[i].next = coffer__json_first(lists[i].list);
+        has[i] = next_mark(&found[i], &lists[i]);
+    }
+    while (!status && (has[0] || has[1]) && timeline->mark_count < max) {
+        size_t which = !has[0] || (has[1] && found[1].event < found[0].event);
+        found[which].live_bytes = entries[block_of_event(entries, count, found[which].event)].live_bytes;
+        status = coffer__array_reserve_one(&timeline->marks, &capacity, timeline->mark_count,
+                                           sizeof *timeline->marks, err);
+        if (!status)
+            timeline->marks[timeline->mark_count++] = found[which];
+        has[which] = next_mark(&found[which], &lists[which]);
+    }
+    return status;
+}
+
+static coffer_status draw_index(coffer_mlyze_timeline *timeline, const coffer_mlyze *trace,
+                                const coffer_mlyze_timeline_opts *opts, coffer_error *err)
+{
+    const coffer_mlyze_index_entry *entries = NULL;
+    coffer_limits limits = coffer__limits(opts->limits);
+    uint64_t event_count = 0, end;
+    size_t count = 0;
+    coffer_status status = coffer__mlyze_get_index(&entries, &count, trace, opts->progress, err);
+    if (!status)
+        status = coffer_mlyze_event_count(&event_count, trace, err);
+    if (status || count == 0)
+        return status;
+    end = entries[count - 1].time < opts->end_us ? entries[count - 1].time : opts->end_us;
+    status = make_points(timeline, opts->begin_us, end, opts->width, err);
+    if (status)
+        return status;
+    draw_blocks(timeline, entries, count, event_count);
+    return add_marks(timeline, trace, entries, count, limits.entries, err);
 }
 
 /* ---- Public function ---- */
@@ -94,13 +377,6 @@ static coffer_status index_will_do(bool *out, const coffer_mlyze *trace,
     return status;
 }
 
-void coffer__mlyze_clear_timeline(coffer_mlyze_timeline *timeline)
-{
-    coffer__free(timeline->points);
-    coffer__free(timeline->marks);
-    memset(timeline, 0, sizeof *timeline);
-}
-
 coffer_status coffer_mlyze_timeline_new(coffer_mlyze_timeline **out, const coffer_mlyze *trace,
                                         const coffer_mlyze_timeline_opts *opts, coffer_error *err)
 {
@@ -119,12 +395,12 @@ coffer_status coffer_mlyze_timeline_new(coffer_mlyze_timeline **out, const coffe
     if (!timeline)
         return coffer__fail_no_memory(err, sizeof *timeline);
     if (from_index) {
-        status = coffer__mlyze_draw_index(timeline, trace, &options, err);
+        status = draw_index(timeline, trace, &options, err);
         /* The index does not fit into memory, but the events can spill. */
         from_index = status != COFFER_E_LIMIT;
     }
     if (!from_index)
-        status = coffer__mlyze_draw_exact(timeline, trace, &options, err);
+        status = draw_exact(timeline, trace, &options, err);
     if (status)
         coffer_mlyze_timeline_free(timeline);
     else

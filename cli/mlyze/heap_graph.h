@@ -1,0 +1,43 @@
+/* A snapshot of the heap: objects, the references between them, and which object keeps which alive. */
+#ifndef COFFER_CLI_HEAP_GRAPH_H
+#define COFFER_CLI_HEAP_GRAPH_H
+
+#include "cli.h"
+
+#define HEAP_NONE UINT32_MAX
+
+typedef struct heap_object {
+    uint64_t address, type, size;
+} heap_object;
+
+typedef struct heap_edge {
+    uint64_t from, to, name; /* addresses while the snapshot is read, then indexes of objects */
+} heap_edge;
+
+typedef struct heap_graph {
+    heap_object *objects; /* sorted by address */
+    heap_edge *edges;     /* sorted by `from` */
+    size_t count, capacity, edge_count, edge_capacity;
+    uint32_t *first_edge; /* of each object; count + 1 entries */
+    uint32_t *order;      /* objects, each after at least one that refers to it */
+    uint32_t *dominator;  /* the object through which alone it is reachable; HEAP_NONE = a root or several */
+    bool *is_root;
+    uint64_t *retained;    /* bytes that would be freed with the object */
+    size_t snapshots;      /* in the trace */
+    uint64_t number, time; /* of this one, from 1; µs since the start */
+    uint64_t dangling;     /* references from or to an address without an object */
+    uint64_t unsized;      /* objects that no recorded block contains */
+    bool complete;         /* the snapshot has an end */
+} heap_graph;
+
+/* number : from 1; 0 = the last snapshot. COFFER_E_NOT_FOUND when the trace does not have it. */
+coffer_status heap_graph_read(heap_graph *out, const coffer_mlyze *trace, uint64_t number, coffer_error *err);
+void heap_graph_free(heap_graph *graph);
+/* The shortest chain of objects from a root to an object of the type: `edges` gets the index of the edge to
+ * each object of `path` (HEAP_NONE for the root). Both have room for graph->count. Returns the length; 0 =
+ * no object of the type was found. */
+size_t heap_graph_path(uint32_t *path, uint32_t *edges, const heap_graph *graph, uint64_t type);
+/* heap_dominators.c: fills order, dominator and retained. */
+coffer_status heap_graph_analyze(heap_graph *graph, coffer_error *err);
+
+#endif

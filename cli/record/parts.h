@@ -1,0 +1,21 @@
+/* Recordings of which only the part files exist. */
+#ifndef COFFER_CLI_PARTS_H
+#define COFFER_CLI_PARTS_H
+
+#include "cli.h"
+
+/* Makes the files of recordings that were killed, where an operand names one. 0, or the exit status after a
+ * message. */
+int cli_recover_operands(const cli_args *args);
+
+/* The trace of the parts as they are now, in a temporary folder. */
+typedef struct cli_parts {
+    char folder[2048], path[2100];
+    bool running; /* the recording has not ended */
+} cli_parts;
+
+/* False when `path` exists, or has no parts. */
+bool cli_parts_copy(cli_parts *out, const char *path);
+void cli_parts_remove(cli_parts *parts);
+
+#endif

@@ -1,0 +1,232 @@
+"""Quantizing and packing, spread over workers, with the bytes that the command writes."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from .. import _core
+from .. import mcf as _mcf
+from ._parts import Job, Path, Stamp, absolute, compute, expect, part_path, ranges, same_version, stamps
+
+_TASK_BYTES = 256 << 20
+_MOST_TASKS = 1000
+_QUANTIZED = ("q8", "q4", "k6", "k4", "k3", "k2", "int8", "int4")
+_KINDS = ("images", "audio", "text", "arrays", "webdataset", "manifest", "video")
+Rules = List[Tuple[Optional[str], str]]
+
+
+# ---- Models ----
+
+def _rules(type: "Union[str, Mapping[str, str], None]") -> Rules:
+    if isinstance(type, str):
+        return [(None, type)]
+    return list((type or {}).items())
+
+
+def _quantize_part(model: str, folder: str, names: "List[str]", options: "Dict[str, Any]",
+                   before: "Dict[str, Stamp]", version: str) -> "Tuple[str, Dict[str, Any]]":
+    same_version(version)
+    expect(before)
+    path = part_path(folder, ".mcf")
+    report = _core.quantize_job(model, path, {**options, "only": names}, None)
+    expect(before)
+    return path, report
+
+
+def _files_of(model: str, weights: Optional[str]) -> "Tuple[Dict[str, Stamp], Dict[str, int]]":
+    """The files of a model with their state, and the bytes of its tensors."""
+    with _mcf.Model(model) as opened:
+        rows = [opened.tensor_info(name) for name in opened]
+    found = {model}
+    for name in {row["file"] for row in rows if row["file"]}:
+        full = os.path.join(model if os.path.isdir(model) else os.path.dirname(model), name)
+        if os.path.exists(full):
+            found.add(full)
+    return stamps([*sorted(found), *([weights] if weights else [])]), {row["name"]: row["bytes"] for row in rows}
+
+
+def _groups(names: "Sequence[str]", sizes: "Mapping[str, int]", limit: int) -> "List[List[str]]":
+    """Tensors for one task: neighbors, up to a number of bytes."""
+    groups: "List[List[str]]" = []
+    room = 0
+    for name in names:
+        if not groups or sizes[name] > room:
+            groups.append([])
+            room = limit
+        groups[-1].append(name)
+        room -= sizes[name]
+    return groups
+
+
+def _fixed(options: "Dict[str, Any]", plan: "Dict[str, Any]", names: "Sequence[str]") -> "Dict[str, Any]":
+    """A target needs the errors of all tensors: the plan has found the types, and tasks follow it for their tensors."""
+    if not options["target_bpw"]:
+        return options
+    chosen = set(names)
+    rules = [(re.sub(r"([*?\[\]\\])", r"\\\1", row["name"]), row["type"]) for row in plan["tensors"]
+             if row["name"] in chosen]
+    return {**options, "target_bpw": 0.0, "rules": rules}
+
+
+def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]" = None, *, method: str = "fit",
+             include: "Sequence[str]" = (), exclude: "Sequence[str]" = (), weights: Optional[Path] = None,
+             target_bpw: float = 0.0, requantize: bool = False, nan_to_zero: bool = False, activations: bool = False,
+             percentile: float = 0.0, portable_scales: bool = False, allow_damaged: bool = False, align: int = 0,
+             dedup: bool = True, checksums: bool = True, name: Optional[str] = None, overwrite: bool = False,
+             threads: int = 1, bytes_per_task: int = _TASK_BYTES) -> "Dict[str, Any]":
+    """Quantizes a model on the workers of the current client, and writes the same bytes as `coffer quantize`.
+
+    type : one for all matrices ("k4"), or a dict of patterns to types, of which the last match counts; not needed with
+    target_bpw. threads : of each task. bytes_per_task : tensors are read in tasks of about this size. The other options
+    are those of the command. The file appears when it is complete; the result lists each tensor with its error.
+    """
+    if method not in _mcf._METHODS:
+        raise ValueError(f"method is {method!r}; it can be {', '.join(_mcf._METHODS)}")
+    if type is None and not target_bpw:
+        raise ValueError("no type given; pass type=\"k4\", a dict of patterns to types, or target_bpw")
+    full = absolute(model)
+    importance = None if weights is None else absolute(weights)
+    before, sizes = _files_of(full, importance)
+    options: "Dict[str, Any]" = {
+        "rules": _rules(type), "method": _mcf._METHODS[method], "include": list(include), "exclude": list(exclude),
+        "weights": importance, "target_bpw": target_bpw, "requantize": requantize, "nan_to_zero": nan_to_zero,
+        "activations": activations, "percentile": percentile, "portable_scales": portable_scales,
+        "allow_damaged": allow_damaged, "align": align, "name": name, "threads": threads}
+    job = Job(out, overwrite, [full, *before])
+    named = os.fspath(model)  # the name of the model comes from its path
+    plan = _core.quantize_job(named, None, {**options, "plan": True, "threads": 0}, None)
+    names = [row["name"] for row in plan["tensors"]
+             if row["type"] in _QUANTIZED and (requantize or row["type"] != row["from"])]
+    from dask.delayed import delayed
+
+    with job:
+        work = delayed(_quantize_part, pure=False)
+        made = compute([work(full, job.folder, group, _fixed(options, plan, group), before, _core.version)
+                        for group in _groups(names, sizes, bytes_per_task)])
+        report = _core.quantize_job(named, job.joined(), {
+            **options, "parts": [path for path, _ in made], "threads": 0, "no_dedup": not dedup,
+            "no_checksums": not checksums}, None)
+        expect(before)
+        job.publish()
+    rows = {row["name"]: row for _, part in made for row in part["tensors"]}
+    report["tensors"] = [rows.get(row["name"], row) for row in report["tensors"]]
+    report["small_scales"] += sum(part["small_scales"] for _, part in made)
+    return report
+
+
+# ---- Training sets ----
+
+def _pack_part(folder: str, span: "Tuple[int, int]", options: "Dict[str, Any]",
+               version: str) -> "Tuple[str, Dict[str, Any]]":
+    same_version(version)
+    path = part_path(folder, ".mldf")
+    return path, _core.pack_job(path, {**options, "first": span[0], "count": span[1] - span[0]}, None)
+
+
+def _pack_model(folder: str, inputs: "List[str]", options: "Dict[str, Any]",
+                before: "Dict[str, Stamp]") -> "Tuple[str, Dict[str, Any]]":
+    expect(before)
+    path = part_path(folder, ".mcf")
+    report = _mcf.pack(inputs, path, **options)
+    expect(before)
+    return path, report
+
+
+def pack(files: "Union[Path, Sequence[Path]]", out: Path, *, overwrite: bool = False,
+         samples_per_task: Optional[int] = None, threads: int = 1, **options: Any) -> "Dict[str, Any]":
+    """Packs folders, shards or a manifest into a set, on the workers of the current client, and writes the same bytes
+    as `coffer pack`; what is encrypted differs in every run.
+
+    options : those of the command with underscores (kind, exclude, strict, decode, store_damaged, follow_links, root,
+    labels, jpeg_quality, max_size, raw, zstd, zstd_level, dictionary, dedup, keep_going, page_size, checksums,
+    descriptor_stride), and key to encrypt. threads : of each task. The result accounts for every file, as
+    `coffer pack --json` does. Every task lists the input and trains dictionaries again, so there are at most 1000 of
+    them. An .mcf file is packed by one task, because copying tensors needs the disk only; its options are those of
+    coffer.mcf.pack.
+    """
+    given = [os.fspath(item) for item in ([files] if isinstance(files, (str, os.PathLike)) else files)]
+    inputs = [absolute(item) for item in given]
+    target = absolute(out)
+    if not inputs:
+        raise ValueError("no input to pack")
+    if target.endswith(".mcf"):
+        return _pack_to_model(inputs, target, overwrite, threads, options)
+    return _pack_to_set(inputs, given, target, overwrite, threads, samples_per_task, options)
+
+
+def _pack_to_model(inputs: "List[str]", out: str, overwrite: bool, threads: int,
+                   options: "Dict[str, Any]") -> "Dict[str, Any]":
+    from dask.delayed import delayed
+
+    before = stamps(inputs)
+    with Job(out, overwrite, [*inputs, *before]) as job:
+        work = delayed(_pack_model, pure=False)
+        [(path, report)] = compute([work(job.folder, inputs, {**options, "threads": threads}, before)])
+        os.rename(path, job.joined())
+        job.publish()
+    return report
+
+
+_FLAGS = ("strict", "decode", "store_damaged", "follow_links", "raw", "zstd", "dedup", "keep_going")
+_VALUES = ("exclude", "root", "labels", "jpeg_quality", "max_size", "zstd_level", "dictionary", "page_size",
+           "descriptor_stride", "key")
+
+
+def _pack_options(inputs: "List[str]", threads: int, given: "Dict[str, Any]") -> "Dict[str, Any]":
+    names = ("kind", "checksums", *_FLAGS, *_VALUES)
+    unknown = set(given) - set(names)
+    if unknown:
+        raise TypeError(f"unknown option {', '.join(sorted(unknown))}; there are {', '.join(sorted(names))}")
+    options: "Dict[str, Any]" = {name: given[name] for name in (*_FLAGS, *_VALUES) if name in given}
+    kind = given.get("kind")
+    if kind is not None and kind not in _KINDS:
+        raise ValueError(f"kind is {kind!r}; it can be {', '.join(_KINDS)}")
+    if isinstance(options.get("exclude"), str):
+        options["exclude"] = [options["exclude"]]
+    if options.get("root") is not None:
+        options["root"] = absolute(options["root"])
+    if options.get("dictionary") and not options.get("zstd"):
+        raise ValueError("a dictionary requires zstd=True")
+    return {**options, "inputs": inputs, "kind": 0 if kind is None else _KINDS.index(kind) + 1,
+            "no_checksums": not given.get("checksums", True), "encrypt": options.get("key") is not None,
+            "threads": threads}
+
+
+def _pack_to_set(inputs: "List[str]", names: "List[str]", out: str, overwrite: bool, threads: int,
+                 samples_per_task: Optional[int], given: "Dict[str, Any]") -> "Dict[str, Any]":
+    from dask.delayed import delayed
+
+    # Workers have other current folders: they get absolute paths, and the names that samples have in the set.
+    options = {**_pack_options(inputs, threads, given), "names": names}
+    job = Job(out, overwrite, inputs)
+    plan = _core.pack_job(None, {**options, "plan": True}, None)
+    count = plan["samples"]
+    if samples_per_task is not None and samples_per_task < 1:
+        raise ValueError(f"{samples_per_task} samples per task; at least 1 is needed")
+    usual = max(1, count * _TASK_BYTES // plan["bytes"]) if plan["bytes"] else 4096
+    size = max(samples_per_task or usual, -(-count // _MOST_TASKS), 1)
+    expected = {**options, "expected_input": plan["input"]}
+    with job:
+        work = delayed(_pack_part, pure=False)
+        made = compute([work(job.folder, span, expected, _core.version) for span in ranges(count, size) if span[1]])
+        report = _core.pack_job(job.joined(), {**expected, "parts": [path for path, _ in made], "threads": 0}, None)
+        job.publish()
+    return _account(report, [part for _, part in made])
+
+
+def _account(report: "Dict[str, Any]", parts: "List[Dict[str, Any]]") -> "Dict[str, Any]":
+    """The report of the join, with the samples that the tasks packed and left out."""
+    for name in ("packed", "skipped"):
+        report[name] += sum(part[name] for part in parts)
+    report["complete"] = report["complete"] and all(part["complete"] for part in parts)
+    report["left_out"] = [row for part in parts for row in part["left_out"]] + report["left_out"]
+    notes: "Dict[str, int]" = {}
+    for note in [note for part in parts for note in part["notes"]] + report["notes"]:
+        notes[note["text"]] = notes.get(note["text"], 0) + note["count"]
+    report["notes"] = [{"count": count, "text": text} for text, count in notes.items()]
+    return report
+
+
+__all__ = ["quantize", "pack"]
