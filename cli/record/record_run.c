@@ -31,6 +31,7 @@ typedef struct recording {
     int wait_status;
     uint64_t started_us, house_us;
     bool live_shown;
+    uint64_t replaced, replaced_events; /* programs that ran another one in their place */
 } recording;
 
 /* ---- Signals ---- */
@@ -220,11 +221,8 @@ static void set_aside(recording *run, record_session *session)
         return;
     }
     record_drain_ended(&run->reader, session);
-    if (!run->options->quiet)
-        cli_warn(session->path,
-                 "'%s' ran another program in its place; its own %" PRIu64
-                 " events are not kept (--follow-fork keeps them)",
-                 session->command, session->events);
+    run->replaced++;
+    run->replaced_events += session->events;
     coffer_mlyze_writer_discard(session->writer);
     session->writer = NULL;
 }
@@ -479,6 +477,12 @@ static void report_end(recording *run)
                  "%" PRIu32
                  " process%s not recorded: %zu MiB of address space were not available (ulimit -v)",
                  refused, refused == 1 ? " was" : "es were", sizeof *memory >> 20);
+    if (run->replaced > 0 && !run->options->quiet)
+        cli_warn(run->options->output,
+                 "%" PRIu64 " program%s ran another one in %s place; %" PRIu64
+                 " events from before are not kept (--follow-fork keeps them)",
+                 run->replaced, term_plural(run->replaced), run->replaced == 1 ? "its" : "their",
+                 run->replaced_events);
     for (size_t i = 0; i < run->reader.session_count; i++)
         if (run->reader.sessions[i]->committed)
             record_summarize(run->reader.sessions[i], run->options);

@@ -89,6 +89,8 @@ coffer_status record_session_open(record_session *session, const record_options 
     batch->thread = coffer__alloc_array(RECORD_BATCH, 2);
     batch->type = coffer__alloc_array(RECORD_BATCH, 1);
     opts.recording = true;
+    session->archive = options->archive;
+    opts.archive = options->archive && !options->symbols; /* naming the frames writes it again */
     opts.no_index = true; /* the final trace gets one */
     opts.overwrite = options->force;
     opts.start_time_us = session->epoch_us;

@@ -182,6 +182,7 @@ static coffer_status rewrite(naming *work, const char *extra_json, coffer_error 
     const record_session *session = work->session;
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     opts.overwrite = true;
+    opts.archive = session->archive;
     opts.start_time_us = session->epoch_us;
     opts.extra_json = extra_json;
     coffer_status status = coffer_mlyze_writer_create(&work->writer, session->path, &opts, err);

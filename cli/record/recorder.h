@@ -44,6 +44,7 @@ typedef struct record_session {
     pid_t pid;
     bool over;      /* the process has ended */
     bool committed; /* the trace exists */
+    bool archive;   /* in its smallest form */
     char *path, *command;
     coffer_mlyze_writer *writer; /* NULL after the end */
     uint64_t start_us;           /* on the reader's clock */
@@ -70,7 +71,8 @@ typedef struct record_session {
 /* The options of the command line. */
 typedef struct record_options {
     const char *output;
-    bool force, quiet, live, json, symbols, keep_raw;
+    bool force, quiet, live, symbols;
+    bool archive; /* the finished trace is an archive */
     uint32_t depth, flags;
     uint64_t duration_us, max_size, sample_bytes;
     int toggle; /* signal, or 0 */

@@ -53,6 +53,7 @@ static int run(const cli_args *args)
                                .force = cli_has(args, "force"),
                                .quiet = cli_has(args, "quiet"),
                                .live = cli_has(args, "live"),
+                               .archive = cli_has(args, "archive"),
                                .symbols = !cli_has(args, "no-symbols") };
     char output[PATH_MAX];
     uint64_t depth;
@@ -108,6 +109,8 @@ static const cli_option options_table[] = {
       "Python programs: record every object, by letting Python use malloc for small ones too" },
     { "no-python", 0, NULL, NULL,
       "Python programs: record the frames of the interpreter, not those of Python" },
+    { "archive", 0, NULL, NULL,
+      "write the smallest form of the trace when the program ends, as 'coffer compress --archive' does" },
     { "sample", 0, "SIZE", NULL,
       "record a sample: one block for every SIZE bytes on average; each represents more bytes than it has, "
       "so that sums are right on average" },
