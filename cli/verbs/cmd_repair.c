@@ -228,7 +228,8 @@ static int recover(repair_job *job)
         return fail(job->path, &err, status == COFFER_E_LOCKED ? "wait for the program that records" : NULL);
     job->recovered = job->written = true;
     int result = check_result(job);
-    return !result && coffer_report_total(job->left, COFFER_ERROR) > 0 ? CLI_FINDINGS : result;
+    bool lost = coffer_report_total(job->left, COFFER_ERROR) > 0 || needs_repair(job->done);
+    return !result && lost ? CLI_FINDINGS : result;
 }
 
 static int repair(repair_job *job)
