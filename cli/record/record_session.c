@@ -91,7 +91,7 @@ coffer_status record_session_open(record_session *session, const record_options 
     opts.recording = true;
     session->archive = options->archive;
     opts.archive = options->archive && !options->symbols; /* naming the frames writes it again */
-    opts.no_index = true; /* the final trace gets one */
+    opts.no_index = true;                                 /* the final trace gets one */
     opts.overwrite = options->force;
     opts.start_time_us = session->epoch_us;
     opts.extra_json = extra;
