@@ -431,12 +431,17 @@ static void learn_name(record_reader *reader, record_slot *slot, const coffer__r
         record_stop(reader, session, &session->err);
 }
 
-static void free_slot(record_slot *slot, coffer__record_slot *ring)
+void record_slot_free(record_slot *slot)
 {
     record_map_free(&slot->stacks);
     record_map_free(&slot->pending);
     coffer__free(slot->raw);
     *slot = (record_slot){ 0 };
+}
+
+static void free_slot(record_slot *slot, coffer__record_slot *ring)
+{
+    record_slot_free(slot);
     atomic_store(&ring->waits, 0);
     atomic_store_explicit(&ring->state, COFFER__RECORD_SLOT_FREE, memory_order_release);
 }

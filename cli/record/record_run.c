@@ -532,6 +532,8 @@ static void release(recording *run)
     for (size_t i = 0; i < run->reader.session_count; i++)
         record_session_free(run->reader.sessions[i]);
     coffer__free(run->reader.sessions);
+    for (size_t i = 0; run->reader.slots && i < COFFER__RECORD_SLOTS; i++)
+        record_slot_free(&run->reader.slots[i]);
     coffer__free(run->reader.slots);
     if (run->reader.memory)
         munmap(run->reader.memory, sizeof *run->reader.memory);

@@ -135,6 +135,8 @@ uint64_t record_tick(const record_reader *reader);
 bool record_drain(record_reader *reader);
 /* Everything that a process which has ended left. */
 void record_drain_ended(record_reader *reader, const record_session *session);
+/* Frees what was collected for one slot. */
+void record_slot_free(record_slot *slot);
 /* Frees slots of threads that have ended, and learns their names. */
 void record_keep_house(record_reader *reader);
 /* Stops recording with a message; the programs continue. */
