@@ -356,7 +356,7 @@ static int write_parts(split_job *job, const cli_key *key)
     cli_hold_signals();
     coffer_status status = write_all(job, &opts, &failed, &err);
     if (status) {
-        const char *path = job->parts[failed < job->count ? failed : 0].path;
+        const char *path = job->parts && failed < job->count ? job->parts[failed].path : folder;
         cli_release_signals(); /* a signal that waits ends the program here */
         return mldf_fail_between(cli_operand(job->args, 0), path, &err);
     }

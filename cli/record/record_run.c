@@ -1,4 +1,5 @@
 /* Starts the program, empties its rings while it runs, and makes the traces when it has ended. */
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/module.h"
@@ -119,16 +120,13 @@ static coffer_status make_memory(recording *run, coffer_error *err)
 
 static char *join_words(char *const *words)
 {
-    size_t len = 1;
+    coffer__buffer text = COFFER__BUFFER_INIT;
     for (size_t i = 0; words[i]; i++)
-        len += strlen(words[i]) + 1;
-    char *text = coffer__calloc(len, 1);
-    for (size_t i = 0; text && words[i]; i++) {
-        if (i > 0)
-            strcat(text, " ");
-        strcat(text, words[i]);
-    }
-    return text;
+        coffer__buffer_printf(&text, "%s%s", i > 0 ? " " : "", words[i]);
+    coffer__buffer_append(&text, "", 1);
+    if (text.failed)
+        coffer__buffer_free(&text);
+    return (char *)coffer__buffer_release(&text, NULL);
 }
 
 /* The command of a process; of one that has ended already, that of its parent. */

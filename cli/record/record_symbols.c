@@ -235,7 +235,7 @@ coffer_status record_symbolize(const record_session *session, const char *extra_
     work.files = coffer__calloc(session->module_count + 1, sizeof *work.files);
     work.tried = coffer__calloc(session->module_count + 1, sizeof *work.tried);
     status = work.files && work.tried ? with_mapping(&work, extra_json, err) : no_memory(err);
-    for (size_t i = 0; work.files && i < session->module_count; i++)
+    for (size_t i = 0; work.symbols && work.files && i < session->module_count; i++)
         if (work.files[i])
             work.symbols->close(work.files[i]);
     coffer__free(work.files);

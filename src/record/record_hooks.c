@@ -159,12 +159,12 @@ EXPORT void *malloc(size_t size)
     return block;
 }
 
-EXPORT void free(void *block)
+EXPORT void free(void *ptr)
 {
-    if (!block || is_early(block) || !is_ready())
+    if (!ptr || is_early(ptr) || !is_ready())
         return;
-    note_free(block);
-    next.free(block);
+    note_free(ptr);
+    next.free(ptr);
 }
 
 EXPORT void free_sized(void *block, size_t size);
@@ -188,12 +188,12 @@ EXPORT void cfree(void *block)
     free(block);
 }
 
-EXPORT void *calloc(size_t count, size_t size)
+EXPORT void *calloc(size_t nmemb, size_t size)
 {
     if (!is_ready()) /* the memory is zero from the start and is used once */
-        return size > 0 && count > sizeof early / size ? NULL : early_alloc(16, count * size);
-    void *block = next.calloc(count, size);
-    note_alloc(block, count * size, FRAME);
+        return size > 0 && nmemb > sizeof early / size ? NULL : early_alloc(16, nmemb * size);
+    void *block = next.calloc(nmemb, size);
+    note_alloc(block, nmemb * size, FRAME);
     return block;
 }
 
@@ -257,60 +257,60 @@ static void *resize(void *block, size_t size, const void *frame)
     return moved;
 }
 
-EXPORT void *realloc(void *block, size_t size)
+EXPORT void *realloc(void *ptr, size_t size)
 {
     if (!is_ready())
         return NULL;
-    if (block)
-        return resize(block, size, FRAME);
-    block = next.realloc(NULL, size);
-    note_alloc(block, size, FRAME);
-    return block;
+    if (ptr)
+        return resize(ptr, size, FRAME);
+    ptr = next.realloc(NULL, size);
+    note_alloc(ptr, size, FRAME);
+    return ptr;
 }
 
-EXPORT void *reallocarray(void *block, size_t count, size_t size)
+EXPORT void *reallocarray(void *ptr, size_t nmemb, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) {
+    if (__builtin_mul_overflow(nmemb, size, &bytes)) {
         errno = ENOMEM;
         return NULL;
     }
     if (!is_ready())
         return NULL;
-    if (block)
-        return resize(block, bytes, FRAME);
-    block = next.realloc(NULL, bytes);
-    note_alloc(block, bytes, FRAME);
-    return block;
+    if (ptr)
+        return resize(ptr, bytes, FRAME);
+    ptr = next.realloc(NULL, bytes);
+    note_alloc(ptr, bytes, FRAME);
+    return ptr;
 }
 
-EXPORT void *memalign(size_t align, size_t size)
+EXPORT void *memalign(size_t alignment, size_t size)
 {
     if (!is_ready())
-        return early_alloc(align, size);
-    void *block = next.memalign(align, size);
+        return early_alloc(alignment, size);
+    void *block = next.memalign(alignment, size);
     note_alloc(block, size, FRAME);
     return block;
 }
 
-EXPORT void *aligned_alloc(size_t align, size_t size)
+EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
     if (!is_ready())
-        return early_alloc(align, size);
-    void *block = next.aligned_alloc(align, size);
+        return early_alloc(alignment, size);
+    void *block = next.aligned_alloc(alignment, size);
     note_alloc(block, size, FRAME);
     return block;
 }
 
-EXPORT int posix_memalign(void **out, size_t align, size_t size)
+EXPORT int posix_memalign(void **memptr, size_t alignment, size_t size)
 {
     if (!is_ready()) {
-        *out = early_alloc(align, size);
-        return *out ? 0 : ENOMEM;
+        *memptr = early_alloc(alignment, size);
+        return *memptr ? 0 : ENOMEM;
     }
-    int result = next.posix_memalign(out, align, size);
+    int result = next.posix_memalign(memptr, alignment, size);
     if (result == 0)
-        note_alloc(*out, size, FRAME);
+        note_alloc(*memptr, size, FRAME);
     return result;
 }
 

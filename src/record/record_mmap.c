@@ -72,41 +72,41 @@ static void note_mapped(const void *start, size_t len, const void *frame)
     errno = saved;
 }
 
-EXPORT void *mmap(void *start, size_t len, int protection, int flags, int fd, off_t offset)
+EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
     if (!next.mmap)
-        return (void *)syscall(SYS_mmap, start, len, protection, flags, fd, offset);
-    void *mapped = next.mmap(start, len, protection, flags, fd, offset);
+        return (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, offset);
+    void *mapped = next.mmap(addr, len, prot, flags, fd, offset);
     note_mapped(mapped, len, FRAME);
     return mapped;
 }
 
-EXPORT void *mmap64(void *start, size_t len, int protection, int flags, int fd, off_t offset)
+EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
     if (!next.mmap)
-        return (void *)syscall(SYS_mmap, start, len, protection, flags, fd, offset);
-    void *mapped = next.mmap(start, len, protection, flags, fd, offset);
+        return (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, offset);
+    void *mapped = next.mmap(addr, len, prot, flags, fd, offset);
     note_mapped(mapped, len, FRAME);
     return mapped;
 }
 
-EXPORT int munmap(void *start, size_t len)
+EXPORT int munmap(void *addr, size_t len)
 {
     coffer__record_thread *thread = &coffer__record_self;
     if (!next.munmap)
-        return (int)syscall(SYS_munmap, start, len);
+        return (int)syscall(SYS_munmap, addr, len);
     if (!enter(thread))
-        return next.munmap(start, len);
+        return next.munmap(addr, len);
     bool records = coffer__record_reserve(thread, 3);
     uint64_t before = 0;
     if (records) {
         coffer__record_begin(thread);
         before = coffer__record_now();
     }
-    int result = next.munmap(start, len);
+    int result = next.munmap(addr, len);
     if (records) {
         if (result == 0)
-            put_unmapped(thread, start, len, before);
+            put_unmapped(thread, addr, len, before);
         coffer__record_publish(thread);
         coffer__record_end(thread);
     }
@@ -114,7 +114,7 @@ EXPORT int munmap(void *start, size_t len)
     return result;
 }
 
-EXPORT void *mremap(void *start, size_t len, size_t new_len, int flags, ...)
+EXPORT void *mremap(void *addr, size_t old_len, size_t new_len, int flags, ...)
 {
     coffer__record_thread *thread = &coffer__record_self;
     va_list list;
@@ -122,9 +122,9 @@ EXPORT void *mremap(void *start, size_t len, size_t new_len, int flags, ...)
     void *wanted = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
     va_end(list);
     if (!next.mremap)
-        return (void *)syscall(SYS_mremap, start, len, new_len, flags, wanted);
+        return (void *)syscall(SYS_mremap, addr, old_len, new_len, flags, wanted);
     if (!enter(thread))
-        return next.mremap(start, len, new_len, flags, wanted);
+        return next.mremap(addr, old_len, new_len, flags, wanted);
     uint32_t stack = stack_of(thread, FRAME);
     bool records = coffer__record_reserve(thread, 6);
     uint64_t before = 0;
@@ -132,10 +132,10 @@ EXPORT void *mremap(void *start, size_t len, size_t new_len, int flags, ...)
         coffer__record_begin(thread);
         before = coffer__record_now();
     }
-    void *moved = next.mremap(start, len, new_len, flags, wanted);
+    void *moved = next.mremap(addr, old_len, new_len, flags, wanted);
     if (records) {
         if (moved != MAP_FAILED) {
-            put_unmapped(thread, start, len, before);
+            put_unmapped(thread, addr, old_len, before);
             put_mapped(thread, moved, new_len, stack);
         }
         coffer__record_publish(thread);

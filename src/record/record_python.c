@@ -77,7 +77,7 @@ static unsigned minor_version(void)
     const char *(*text)(void) = NULL;
     *(void **)&text = dlsym(RTLD_DEFAULT, "Py_GetVersion");
     const char *version = text ? text() : "";
-    return strncmp(version, "3.", 2) == 0 ? (unsigned)atoi(version + 2) : 0;
+    return strncmp(version, "3.", 2) == 0 ? (unsigned)strtoul(version + 2, NULL, 10) : 0;
 }
 
 /* Debug builds and those without the global lock have other layouts. */
@@ -183,7 +183,7 @@ static int64_t old_line(const uint8_t *table, size_t len, int64_t line, int64_t 
     int64_t end = 0;
     bool ranges = python.at->minor == 10;
     for (size_t i = 0; i + 1 < len; i += 2) {
-        int delta = (int8_t)table[i + 1];
+        int delta = table[i + 1] < 128 ? table[i + 1] : table[i + 1] - 256;
         end += table[i];
         if (!ranges && end > last)
             break;

@@ -119,7 +119,7 @@ static void read_symbols(coffer__symbols_file *file)
         file->ranges[file->range_count++] =
             (named_range){ address, address + symbol.st_size, name, rank_of(&symbol, name) };
     }
-    if (file->range_count > 0)
+    if (file->ranges && file->range_count > 0)
         qsort(file->ranges, file->range_count, sizeof *file->ranges, compare_ranges);
 }
 

@@ -310,6 +310,7 @@ static coffer_status take_record(coffer_mscan_record *out, coffer__mscan_import 
                                  coffer_error *err)
 {
     uint64_t token = 0, block = 0;
+    out->param_id = 0;
     coffer_status status =
         coffer__mscan_import_whole(&token, input, row, COFFER__MSCAN_TOKEN_IDX, UINT32_MAX, err);
     if (!status)

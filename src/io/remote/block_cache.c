@@ -128,11 +128,11 @@ uint32_t coffer__cache_claim(uint64_t file, uint64_t block)
     return i;
 }
 
-void coffer__cache_hold(uint32_t i)
+void coffer__cache_hold(uint32_t number)
 {
-    cache.frames[i].holders++;
-    unlink_age(i);
-    make_youngest(i);
+    cache.frames[number].holders++;
+    unlink_age(number);
+    make_youngest(number);
 }
 
 static void give_up(uint32_t i)
@@ -142,25 +142,25 @@ static void give_up(uint32_t i)
     make_oldest(i);
 }
 
-void coffer__cache_release(uint32_t i)
+void coffer__cache_release(uint32_t number)
 {
-    if (--cache.frames[i].holders == 0 && cache.frames[i].state == COFFER__FRAME_FAILED)
-        give_up(i);
+    if (--cache.frames[number].holders == 0 && cache.frames[number].state == COFFER__FRAME_FAILED)
+        give_up(number);
 }
 
-coffer__frame_state coffer__cache_state(uint32_t i)
+coffer__frame_state coffer__cache_state(uint32_t number)
 {
-    return cache.frames[i].state;
+    return cache.frames[number].state;
 }
 
-void coffer__cache_settle(uint32_t i, bool ready)
+void coffer__cache_settle(uint32_t number, bool ready)
 {
-    cache.frames[i].state = ready ? COFFER__FRAME_READY : COFFER__FRAME_FAILED;
+    cache.frames[number].state = ready ? COFFER__FRAME_READY : COFFER__FRAME_FAILED;
 }
 
-uint8_t *coffer__cache_bytes(uint32_t i)
+uint8_t *coffer__cache_bytes(uint32_t number)
 {
-    return cache.bytes + (size_t)i * COFFER__REMOTE_BLOCK;
+    return cache.bytes + (size_t)number * COFFER__REMOTE_BLOCK;
 }
 
 void coffer__cache_forget(uint64_t file)

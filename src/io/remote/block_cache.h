@@ -22,12 +22,12 @@ uint32_t coffer__cache_capacity(void);
 uint32_t coffer__cache_find(uint64_t file, uint64_t block);
 /* A frame for a block that has none, LOADING and held once; COFFER__FRAME_NONE when all frames are held. */
 uint32_t coffer__cache_claim(uint64_t file, uint64_t block);
-void coffer__cache_hold(uint32_t frame);
-void coffer__cache_release(uint32_t frame);
-coffer__frame_state coffer__cache_state(uint32_t frame);
-void coffer__cache_settle(uint32_t frame, bool ready);
+void coffer__cache_hold(uint32_t number);
+void coffer__cache_release(uint32_t number);
+coffer__frame_state coffer__cache_state(uint32_t number);
+void coffer__cache_settle(uint32_t number, bool ready);
 /* Its bytes; may be written by who claimed it while it is LOADING, without the lock. */
-uint8_t *coffer__cache_bytes(uint32_t frame);
+uint8_t *coffer__cache_bytes(uint32_t number);
 /* Forgets the blocks of a file that is closed; those that are held go when they are released. */
 void coffer__cache_forget(uint64_t file);
 

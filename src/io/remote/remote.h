@@ -102,6 +102,6 @@ bool coffer__remote_has_ended(coffer__remote_fetch *fetch);
 const char *coffer__remote_address_behind(const char *name);
 
 /* Opens http, https, s3 and hf. */
-coffer_status coffer__source_over_remote(coffer_source **out, const char *address, coffer_error *err);
+coffer_status coffer__source_over_remote(coffer_source **out, const char *name, coffer_error *err);
 
 #endif

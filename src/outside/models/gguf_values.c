@@ -20,6 +20,7 @@ static coffer_status gguf_fail_short(const coffer__gguf_input *input, uint64_t w
 
 coffer_status coffer__gguf_take(const uint8_t **out, coffer__gguf_input *input, size_t len, coffer_error *err)
 {
+    *out = input->memory;
     if (len > input->size - input->at)
         return gguf_fail_short(input, len, err);
     if (input->at < input->start || input->at + len > input->start + input->held) {

@@ -58,7 +58,7 @@ static coffer_status read_directory(stream_sizes sizes[COFFER__MLYZE_STREAMS],
 
 static coffer_status decompress(coffer__mlyze_unpacker *unpacker, const uint8_t *bytes, coffer_error *err)
 {
-    stream_sizes sizes[COFFER__MLYZE_STREAMS];
+    stream_sizes sizes[COFFER__MLYZE_STREAMS] = { { 0 } };
     coffer_status status = read_directory(sizes, unpacker, bytes, err);
     if (status)
         return status;
