@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
-from .dask._parts import Path, Stamp, absolute, expect, ranges, stamp
+from .dask._parts import Path, Stamp, absolute, expect, ranges, set_facts
 
 __all__ = ["read_mldf"]
 
@@ -61,14 +61,7 @@ def _source(path: str, fields: "Optional[List[str]]", samples_per_task: Optional
             options: "Dict[str, Any]") -> Any:
     from ray.data import Datasource, ReadTask
 
-    from .mldf import Dataset
-
-    before = stamp(path)
-    with Dataset(path, **options) as dataset:
-        count, names = len(dataset), dataset.fields
-    missing = set(fields or ()) - set(names)
-    if missing:
-        raise KeyError(f"{path}: no field {', '.join(sorted(missing))}; there are {', '.join(names)}")
+    before, count, _ = set_facts(path, fields, options)
 
     class MldfDatasource(Datasource):
         def estimate_inmemory_data_size(self) -> int:

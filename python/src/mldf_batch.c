@@ -25,7 +25,7 @@ static int batch_init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (!opened)
         return -1;
     if (coffer_mldf_batch_new(&self->batch, opened, &opts, &err)) {
-        core_mldf_fail(set, &err);
+        core_handle_fail(set, &err);
         return -1;
     }
     self->set = Py_NewRef(set);
@@ -144,7 +144,7 @@ static PyObject *batch_size(PyObject *object, PyObject *args)
         Py_END_ALLOW_THREADS
         self->busy = false;
         if (status)
-            core_mldf_fail(self->set, &err);
+            core_handle_fail(self->set, &err);
     }
     PyMem_Free(samples.list);
     return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(size);
@@ -226,7 +226,7 @@ static PyObject *batch_read(PyObject *object, PyObject *args)
         Py_END_ALLOW_THREADS
         self->busy = false;
         if (status)
-            core_mldf_fail(self->set, &err);
+            core_handle_fail(self->set, &err);
     }
     for (size_t i = 0; i < targets->buffer_count; i++)
         PyBuffer_Release(&targets->buffers[i]);
@@ -296,7 +296,7 @@ static bool decode_pictures(picture_job *job, const batch_object *self, const sa
             status = decode_picture(job, samples->list[i], &err);
         Py_END_ALLOW_THREADS
         if (status) {
-            core_mldf_fail(self->set, &err);
+            core_handle_fail(self->set, &err);
             return false;
         }
         if (PyErr_CheckSignals() != 0)
@@ -338,7 +338,7 @@ static PyObject *batch_pictures(PyObject *object, PyObject *args)
     }
     if (good && begin_use(self)) {
         if (!self->decoder && coffer_image_decoder_new(&self->decoder, NULL, &err))
-            core_mldf_fail(self->set, &err);
+            core_handle_fail(self->set, &err);
         job.decoder = self->decoder;
         if (self->decoder)
             decode_pictures(&job, self, &samples);
@@ -364,13 +364,6 @@ static PyType_Slot batch_slots[] = {
     { Py_tp_dealloc, batch_dealloc },
     { Py_tp_methods, batch_methods },
     { 0, NULL },
-};
-
-static PyType_Spec batch_spec = {
-    .name = "coffer._core.MldfBatch",
-    .basicsize = sizeof(batch_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = batch_slots,
 };
 
 /* ---- Order ---- */
@@ -425,5 +418,7 @@ static PyMethodDef functions[] = {
 
 int core_add_mldf_batch(PyObject *module)
 {
-    return core_add_type(module, &batch_spec) ? -1 : PyModule_AddFunctions(module, functions);
+    return core_add_type(module, "coffer._core.MldfBatch", sizeof(batch_object), batch_slots)
+               ? -1
+               : PyModule_AddFunctions(module, functions);
 }

@@ -164,16 +164,10 @@ static PyType_Slot workers_slots[] = {
     { 0, NULL },
 };
 
-static PyType_Spec workers_spec = {
-    .name = "coffer._core.QuantWorkers",
-    .basicsize = sizeof(workers_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = workers_slots,
-};
-
 int core_add_quant(PyObject *module)
 {
     core_state *state = core_state_of_module(module);
-    state->workers_type = core_new_type(module, &workers_spec);
+    state->workers_type =
+        core_new_type(module, "coffer._core.QuantWorkers", sizeof(workers_object), 0, workers_slots, NULL);
     return state->workers_type ? PyModule_AddFunctions(module, functions) : -1;
 }

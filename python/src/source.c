@@ -232,70 +232,6 @@ static PyType_Slot source_slots[] = {
     { 0, NULL },
 };
 
-static PyType_Spec source_spec = {
-    .name = "coffer._core.Source",
-    .basicsize = sizeof(core_source),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = source_slots,
-};
-
-/* ---- Handles over a source ---- */
-
-int core_handle_init(PyObject *object, PyObject *input, core_opener open, const void *opts)
-{
-    core_handle *self = (core_handle *)object;
-    core_source *source = core_as_source(core_state_of(object), input);
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    void *handle = NULL;
-    if (source && self->handle)
-        PyErr_SetString(PyExc_ValueError, "the file was already opened");
-    if (!source || self->handle)
-        return -1;
-    self->source = Py_NewRef(input);
-    Py_BEGIN_ALLOW_THREADS
-    status = open(&handle, source->source, opts, &err);
-    Py_END_ALLOW_THREADS
-    self->handle = handle;
-    if (status)
-        core_handle_fail(object, &err);
-    return status ? -1 : 0;
-}
-
-void *core_handle_open(PyObject *object)
-{
-    core_handle *self = (core_handle *)object;
-    if (self->handle && !self->closed)
-        return self->handle;
-    core_raise_closed();
-    return NULL;
-}
-
-PyObject *core_handle_fail(PyObject *object, const coffer_error *err)
-{
-    core_source *source = (core_source *)((core_handle *)object)->source;
-    return core_raise(core_state_of(object), err, source->path);
-}
-
-PyObject *core_handle_close(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    ((core_handle *)object)->closed = true;
-    Py_RETURN_NONE;
-}
-
-PyObject *core_handle_closed(PyObject *object, void *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((core_handle *)object)->closed);
-}
-
-void core_handle_dealloc(PyObject *object)
-{
-    Py_XDECREF(((core_handle *)object)->source);
-    core_free_object(object);
-}
-
 /* ---- View ---- */
 
 typedef struct core_view_object {
@@ -361,13 +297,6 @@ static PyType_Slot view_slots[] = {
     { 0, NULL },
 };
 
-static PyType_Spec view_spec = {
-    .name = "coffer._core.View",
-    .basicsize = sizeof(core_view_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = view_slots,
-};
-
 int core_writable(Py_buffer *out, PyObject *object, uint64_t size)
 {
     if (PyObject_GetBuffer(object, out, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) != 0)
@@ -383,7 +312,9 @@ int core_writable(Py_buffer *out, PyObject *object, uint64_t size)
 int core_add_source(PyObject *module)
 {
     core_state *state = core_state_of_module(module);
-    state->source_type = core_new_type(module, &source_spec);
-    state->view_type = core_new_type(module, &view_spec);
+    state->source_type =
+        core_new_type(module, "coffer._core.Source", sizeof(core_source), 0, source_slots, NULL);
+    state->view_type = core_new_type(module, "coffer._core.View", sizeof(core_view_object),
+                                     Py_TPFLAGS_DISALLOW_INSTANTIATION, view_slots, NULL);
     return state->source_type && state->view_type ? 0 : -1;
 }

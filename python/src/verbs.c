@@ -88,24 +88,6 @@ static PyObject *entries(PyObject *module, PyObject *args)
     return core_node_result(state, status, &err, node, path);
 }
 
-/* A key of 32 bytes, or None. */
-static bool take_key(const uint8_t **out, PyObject *key)
-{
-    char *bytes = NULL;
-    Py_ssize_t len = 0;
-    *out = NULL;
-    if (key == Py_None)
-        return true;
-    if (PyBytes_AsStringAndSize(key, &bytes, &len) != 0)
-        return false;
-    if (len != COFFER_MLDF_KEY_SIZE) {
-        PyErr_Format(PyExc_ValueError, "a key has %d bytes, not %zd", COFFER_MLDF_KEY_SIZE, len);
-        return false;
-    }
-    *out = (const uint8_t *)bytes;
-    return true;
-}
-
 static PyObject *check(PyObject *module, PyObject *args)
 {
     core_state *state = core_state_of_module(module);
@@ -115,8 +97,10 @@ static PyObject *check(PyObject *module, PyObject *args)
     core_progress progress;
     PyObject *path, *callable, *key;
     int full, decode;
-    if (!PyArg_ParseTuple(args, "OppIOO", &path, &full, &decode, &opts.threads, &key, &callable) ||
-        !take_key(&opts.key, key))
+    if (!PyArg_ParseTuple(args, "OppIOO", &path, &full, &decode, &opts.threads, &key, &callable))
+        return NULL;
+    opts.key = core_key(key);
+    if (PyErr_Occurred())
         return NULL;
     coffer_file *file = open_file(state, path);
     coffer_report *report = file ? core_report_new() : NULL;
@@ -146,8 +130,10 @@ static PyObject *diff(PyObject *module, PyObject *args)
     PyObject *paths[2], *callable, *key;
     unsigned long long shown;
     if (!PyArg_ParseTuple(args, "OOdKIOO", &paths[0], &paths[1], &opts.tolerance, &shown, &opts.threads, &key,
-                          &callable) ||
-        !take_key(&opts.key, key))
+                          &callable))
+        return NULL;
+    opts.key = core_key(key);
+    if (PyErr_Occurred())
         return NULL;
     coffer_file *a = open_known(state, paths[0]);
     coffer_file *b = a ? open_known(state, paths[1]) : NULL;
@@ -179,8 +165,10 @@ static PyObject *repair(PyObject *module, PyObject *args)
     unsigned long long generation;
     int keep_tail, overwrite;
     if (!PyArg_ParseTuple(args, "OOOpKpOO", &in, &out, &copy, &keep_tail, &generation, &overwrite, &key,
-                          &callable) ||
-        !take_key(&opts.key, key))
+                          &callable))
+        return NULL;
+    opts.key = core_key(key);
+    if (PyErr_Occurred())
         return NULL;
     core_source *source = core_as_source(state, in);
     core_source *from = source && copy != Py_None ? core_as_source(state, copy) : NULL;
@@ -285,9 +273,7 @@ static PyObject *conversions(PyObject *module, PyObject *unused)
     for (size_t i = 0; list && i < coffer_conversion_count(); i++) {
         const coffer_conversion *row = coffer_conversion_at(i);
         PyObject *pair = Py_BuildValue("(ss)", coffer_conversion_from(row), coffer_conversion_to(row));
-        if (!pair || PyList_Append(list, pair) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(pair);
+        core_append(&list, pair);
     }
     return list;
 }

@@ -59,7 +59,7 @@ def test_a_set_becomes_a_bag_or_a_table(dataset):
     table = coffer.dask.from_mldf(dataset, samples_per_task=10, fields=["label", "text"], collection="dataframe")
     assert table.npartitions == 3
     assert table.compute()["label"].tolist() == list(range(25))
-    with pytest.raises(KeyError, match="no field wrong; there are text"):
+    with pytest.raises(KeyError, match="no field wrong; the fields are text"):
         coffer.dask.from_mldf(dataset, fields=["wrong"])
 
 

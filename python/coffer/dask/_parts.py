@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 import uuid
-from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 from .. import _core
 from .._errors import ChangedError, CofferError
@@ -41,6 +41,19 @@ def same_version(client: str) -> None:
 def ranges(count: int, size: int) -> "List[Tuple[int, int]]":
     """[0, count) in ranges of `size`; one empty range for nothing."""
     return [(begin, min(begin + size, count)) for begin in range(0, count, size)] or [(0, 0)]
+
+
+def set_facts(path: str, fields: "Optional[Sequence[str]]", options: "Dict[str, Any]") -> "Tuple[Stamp, int, List[str]]":
+    """The state of a set, its number of samples and the chosen fields. options : those of Dataset."""
+    from ..mldf import Dataset
+
+    before = stamp(path)
+    with Dataset(path, **options) as dataset:
+        count, names = len(dataset), dataset.fields
+    missing = set(fields or ()) - set(names)
+    if missing:
+        raise KeyError(f"{path}: no field {', '.join(sorted(missing))}; the fields are {', '.join(names)}")
+    return before, count, list(fields or names)
 
 
 # ---- The state of files ----

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
-from ._parts import Path, Stamp, absolute, expect, ranges, stamp, stamps
+from ._parts import Path, Stamp, absolute, expect, ranges, set_facts, stamp, stamps
 
 _TASK_BYTES = 64 << 20
 Range = Tuple[int, int]
@@ -98,18 +98,10 @@ def from_mldf(path: Path, *, samples_per_task: Optional[int] = None, fields: "Op
     samples_per_task : by default as many as have 64 MiB. fields : some of them; the others are not read, and neither
     are columns of a data frame that a computation does not need. options : those of coffer.mldf.Dataset.
     """
-    from ..mldf import Dataset
-
     if collection not in ("bag", "dataframe"):
         raise ValueError(f"collection is {collection!r}; it can be bag or dataframe")
     full = absolute(path)
-    before = stamp(full)
-    with Dataset(full, **options) as dataset:
-        count, names = len(dataset), dataset.fields
-    missing = set(fields or ()) - set(names)
-    if missing:
-        raise KeyError(f"{full}: no field {', '.join(sorted(missing))}; there are {', '.join(names)}")
-    chosen = list(fields or names)
+    before, count, chosen = set_facts(full, fields, options)
     spans = ranges(count, _per_task(samples_per_task, count, before[0]))
     kind = _SampleTable if collection == "dataframe" else _Samples
     reader = kind(full, before, fields=chosen, **options)
