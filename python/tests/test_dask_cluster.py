@@ -45,7 +45,7 @@ def dying_functions(folder):
         def setup(self, worker):
             from coffer import _core
 
-            for name in ("quantize_job", "pack_job"):
+            for name in ("quantize", "pack_set"):
                 setattr(_core, name, self.dying(name, getattr(_core, name)))
 
         def dying(self, name, real):
@@ -122,7 +122,7 @@ def test_a_model_is_quantized_although_a_worker_dies(cluster, triggers):
     random = np.random.default_rng(3)
     coffer.mcf.save_file({f"w{i}": random.normal(size=(64, 128)).astype("f4") for i in range(6)}, "model.mcf")
     coffer.mcf.quantize("model.mcf", "one.mcf", "k4")
-    (triggers / "quantize_job").touch()
+    (triggers / "quantize").touch()
     coffer.dask.quantize("model.mcf", "out.mcf", "k4", bytes_per_task=1)
     assert files(triggers) == [] and files() == ["model.mcf", "one.mcf", "out.mcf"]
     assert Path("out.mcf").read_bytes() == Path("one.mcf").read_bytes()
@@ -133,7 +133,7 @@ def test_a_set_is_packed_although_a_worker_dies(cluster, triggers):
     for i in range(50):
         Path(f"data/{i:02}.txt").write_text(f"text {i}")
     coffer.dask.pack("data", "one.mldf", samples_per_task=50)
-    (triggers / "pack_job").touch()
+    (triggers / "pack_set").touch()
     report = coffer.dask.pack("data", "out.mldf", samples_per_task=9)
     assert files(triggers) == [] and files() == ["data", "one.mldf", "out.mldf"] and len(files("data")) == 50
     assert Path("out.mldf").read_bytes() == Path("one.mldf").read_bytes()

@@ -98,7 +98,7 @@ def test_a_writer_copies_the_samples_of_other_sets(dataset):
         assert len(writer) == 50
     with coffer.open(dataset) as data, coffer.open("copy.mldf") as copy:
         assert copy.schema == data.schema and copy[30, "text"] == data[5, "text"]
-        with pytest.raises(coffer.FormatError, match="fields") as caught:
+        with pytest.raises(coffer.FormatError, match="in the first set it is") as caught:
             with coffer.mldf.create("other.mldf", {"label": "int"}) as writer:
                 writer.copy(data)
         assert caught.value.path == data.path and not os.path.exists("other.mldf")
