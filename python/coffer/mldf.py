@@ -32,6 +32,7 @@ _RGB = 3
 _CODEC_PCM = 0
 _ENCODING_UTF8 = 0
 _MOST_TARGETS = 64  # fields of one call
+_MOST_SAMPLES, _MOST_NUMBERS = 1 << 18, 1 << 22  # of one call; Ctrl-C is seen between two of them
 
 
 class _Column(NamedTuple):
@@ -223,7 +224,7 @@ class Dataset(_core.Mldf):
         out = np.empty(len(samples), np.int64 if self._kind(field) == _INT else np.float64)
         if len(samples):
             reader = self._reader()
-            reader.read(samples, [(self._index(field), out, 0, None, None)])
+            _read_parts(reader, samples, [(self._index(field), out, 0, None, None)])
             self._idle.append(reader)
         return out
 
@@ -239,8 +240,9 @@ class Dataset(_core.Mldf):
                 out[i] = self[begin + i, field]
             return out
         numbers = np.empty(count, np.int64 if self._kind(field) == _INT else np.float64)
-        if count:
-            self._column(self._index(field), numbers, begin, count)
+        for first in range(0, count, _MOST_NUMBERS):
+            part = numbers[first:first + _MOST_NUMBERS]
+            self._column(self._index(field), part, begin + first, len(part))
         return numbers
 
     def _column_of(self, field: str) -> _Column:
@@ -305,11 +307,10 @@ class Dataset(_core.Mldf):
                 result[name] = None  # keeps the order of the fields
         if count:
             reader = self._reader()
-            if len(targets) <= _MOST_TARGETS:
+            if len(targets) <= _MOST_TARGETS and count <= _MOST_SAMPLES:
                 reader.read(indices, targets)
             else:
-                for begin in range(0, len(targets), _MOST_TARGETS):
-                    reader.read(indices, targets[begin:begin + _MOST_TARGETS])
+                _read_parts(reader, indices, targets)
             self._idle.append(reader)
         if len(targets) < len(result):
             self._fill(result, indices)
@@ -400,6 +401,15 @@ class Dataset(_core.Mldf):
         from ._html import gallery
 
         return gallery(self)
+
+
+def _read_parts(reader: "_core.MldfBatch", samples: Any, targets: "List[Tuple[int, Any, int, Any, Any]]") -> None:
+    """Reads many samples, or many fields, in several calls."""
+    for begin in range(0, len(samples), _MOST_SAMPLES):
+        end = begin + _MOST_SAMPLES
+        for first in range(0, len(targets), _MOST_TARGETS):
+            reader.read(samples[begin:end], [(field, array[begin:end], stride, None, None)
+                                             for field, array, stride, _, _ in targets[first:first + _MOST_TARGETS]])
 
 
 def _in_child() -> bool:

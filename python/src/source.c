@@ -210,7 +210,32 @@ static PyObject *source_identify(PyObject *object, PyObject *unused)
     return status ? core_raise(core_state_of(object), &err, self->path) : PyUnicode_FromString(kind);
 }
 
+/* read(offset, len): bytes, fewer at the end. */
+static PyObject *source_read(PyObject *object, PyObject *args)
+{
+    core_source *self = (core_source *)object;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    unsigned long long offset, len;
+    if (!PyArg_ParseTuple(args, "KK", &offset, &len))
+        return NULL;
+    uint64_t size = coffer_source_size(self->source), left = offset < size ? size - offset : 0;
+    size_t count = (size_t)(len < left ? len : left);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
+    char *data = bytes ? PyBytes_AsString(bytes) : NULL;
+    if (!data)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_source_read_at(data, self->source, count ? offset : 0, count, &err);
+    Py_END_ALLOW_THREADS
+    if (!status)
+        return bytes;
+    Py_DECREF(bytes);
+    return core_raise(core_state_of(object), &err, self->path);
+}
+
 static PyMethodDef source_methods[] = {
+    { "read", source_read, METH_VARARGS, "Bytes at an offset; fewer at the end." },
     { "intact", source_intact, METH_NOARGS, "Raises ChangedError if the mapped file was cut meanwhile." },
     { "identify", source_identify, METH_NOARGS, "The kind of file: 'mcf', 'safetensors', 'npy' …" },
     { NULL, NULL, 0, NULL },

@@ -154,6 +154,14 @@ static PyObject *tensors_read(PyObject *object, PyObject *args)
     return finish(object, status, &err, &buffer);
 }
 
+enum { ELEMENTS_AT_ONCE = 1 << 24, BYTES_AT_ONCE = 1 << 27 }; /* between two looks for Ctrl-C */
+
+/* COFFER_E_CANCELLED with an exception after Ctrl-C. */
+static coffer_status look_for_interrupt(void)
+{
+    return PyErr_CheckSignals() ? COFFER_E_CANCELLED : COFFER_OK;
+}
+
 /* read_as(index, out, type, first, count): elements, converted or decoded. */
 static PyObject *tensors_read_as(PyObject *object, PyObject *args)
 {
@@ -177,9 +185,17 @@ static PyObject *tensors_read_as(PyObject *object, PyObject *args)
     }
     if (core_writable(&buffer, out, count * size))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_tensors_read_as(buffer.buf, dtype, set, (size_t)index, first, count, &err);
-    Py_END_ALLOW_THREADS
+    const coffer_tensor *tensor = coffer_tensors_at(set, (size_t)index);
+    uint64_t row = tensor && tensor->rank ? tensor->dims[tensor->rank - 1] : 1, done = 0;
+    uint64_t at_once = row && row < ELEMENTS_AT_ONCE ? ELEMENTS_AT_ONCE / row * row : count; /* whole rows */
+    do {
+        uint64_t now = count - done < at_once ? count - done : at_once;
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_tensors_read_as((char *)buffer.buf + done * size, dtype, set, (size_t)index,
+                                        first + done, now, &err);
+        Py_END_ALLOW_THREADS
+        done += now;
+    } while (!status && done < count && !(status = look_for_interrupt()));
     return finish(object, status, &err, &buffer);
 }
 
@@ -267,9 +283,14 @@ static PyObject *tensors_verify(PyObject *object, PyObject *index)
     if (!tensor)
         return NULL;
     const coffer_tensors *set = ((core_handle *)object)->handle;
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_tensors_verify(set, at, 0, tensor->size, &err);
-    Py_END_ALLOW_THREADS
+    uint64_t done = 0;
+    do {
+        uint64_t now = tensor->size - done < BYTES_AT_ONCE ? tensor->size - done : BYTES_AT_ONCE;
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_tensors_verify(set, at, done, now, &err);
+        Py_END_ALLOW_THREADS
+        done += now;
+    } while (!status && done < tensor->size && !(status = look_for_interrupt()));
     if (status)
         return core_handle_fail(object, &err);
     Py_RETURN_NONE;

@@ -264,6 +264,44 @@ static PyObject *convert(PyObject *module, PyObject *args)
     return result;
 }
 
+/* convert_temporary(source, to, path): (report, Source), the converted content in a file that has a name in
+ * the folder of `path` only until it is complete. */
+static PyObject *convert_temporary(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *in, *place, *result = NULL;
+    if (!PyArg_ParseTuple(args, "OsO", &in, &opts.to, &place))
+        return NULL;
+    core_source *source = core_as_source(state, in);
+    PyObject *path = source ? core_path(place) : NULL;
+    opts.notes = path ? core_report_new() : NULL;
+    if (opts.notes) {
+        char *temporary = NULL;
+        opts.overwrite = true;
+        opts.progress = core_progress_init(&progress, NULL);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_temporary_create(&temporary, PyBytes_AsString(path), &err);
+        if (!status)
+            status = coffer_convert(source->source, temporary, &opts, &err);
+        Py_END_ALLOW_THREADS
+        PyObject *report = core_report_result(state, status, &err, opts.notes, source->path);
+        PyObject *made =
+            report ? PyObject_CallFunction((PyObject *)state->source_type, "ss", temporary, "mmap") : NULL;
+        coffer_temporary_remove(temporary); /* the source stays readable */
+        if (made)
+            Py_CLEAR(((core_source *)made)->path);
+        result = made ? Py_BuildValue("(NN)", report, made) : NULL;
+        if (!made)
+            Py_XDECREF(report);
+    }
+    Py_XDECREF(path);
+    return result;
+}
+
 /* [(from, to, [(option, value, help)])] */
 static PyObject *conversions(PyObject *module, PyObject *unused)
 {
@@ -331,6 +369,7 @@ static PyMethodDef functions[] = {
     { "diff", diff, METH_VARARGS, NULL },
     { "repair", repair, METH_VARARGS, NULL },
     { "convert", convert, METH_VARARGS, NULL },
+    { "convert_temporary", convert_temporary, METH_VARARGS, NULL },
     { "conversions", conversions, METH_NOARGS, NULL },
     { "compact", compact, METH_VARARGS, NULL },
     { "about", about, METH_NOARGS, NULL },

@@ -25,8 +25,12 @@ def triggers(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def cluster(triggers):
-    with dask.config.set({"distributed.comm.timeouts.connect": "60s", "distributed.scheduler.allowed-failures": 1,
+def processes(triggers):
+    # A busy machine needs longer than the usual 15 seconds to start a worker again; the cluster would then end it, which
+    # counts as another death of its tasks.
+    with dask.config.set({"distributed.comm.timeouts.connect": "5 minutes", "distributed.comm.timeouts.tcp": "5 minutes",
+                          "distributed.deploy.lost-worker-timeout": "5 minutes",
+                          "distributed.scheduler.allowed-failures": 1,
                           "distributed.nanny.pre-spawn-environ.PYTHONDONTWRITEBYTECODE": "1"}):
         with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
                                       silence_logs=100) as local, distributed.Client(local) as client:
@@ -34,6 +38,13 @@ def cluster(triggers):
             register = getattr(client, "register_plugin", None) or client.register_worker_plugin
             register(dying_functions(str(triggers)))
             yield client
+
+
+@pytest.fixture
+def cluster(processes):
+    """Two workers that live, also after a test that killed one."""
+    processes.wait_for_workers(2)
+    return processes
 
 
 def dying_functions(folder):

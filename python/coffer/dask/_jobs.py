@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .. import _core
 from .. import mcf as _mcf
-from ._parts import Job, Path, Stamp, absolute, compute, expect, part_path, ranges, same_version, stamps
+from ._parts import Job, Path, Stamp, absolute, compute, expect, located, part_path, ranges, same_version, stamps
 
 _TASK_BYTES = 256 << 20
 _MOST_TASKS = 1000
@@ -79,8 +79,8 @@ def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]"
         raise ValueError(f"method is {method!r}; it can be {', '.join(_mcf._METHODS)}")
     if type is None and not target_bpw:
         raise ValueError("no type given; pass type=\"k4\", a dict of patterns to types, or target_bpw")
-    full = absolute(model)
-    importance = None if weights is None else absolute(weights)
+    full = located(model)
+    importance = None if weights is None else located(weights)
     before, sizes = _files_of(full, importance)
     options: "Dict[str, Any]" = {
         "rules": _mcf.rules_of(type), "method": _mcf._METHODS[method], "include": list(include), "exclude": list(exclude),
@@ -140,7 +140,7 @@ def pack(files: "Union[Path, Sequence[Path]]", out: Path, *, overwrite: bool = F
     coffer.mcf.pack.
     """
     given = [os.fspath(item) for item in ([files] if isinstance(files, (str, os.PathLike)) else files)]
-    inputs = [absolute(item) for item in given]
+    inputs = [located(item) for item in given]
     target = absolute(out)
     if not inputs:
         raise ValueError("no input to pack")
