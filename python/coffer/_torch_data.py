@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 
 from . import _core
 from . import mldf as _mldf
+from ._open import is_remote
 from ._torch_memory import Batch, lend
 from ._torch_tensors import BY_NAME, from_numpy, memory
 
@@ -27,7 +29,7 @@ class Dataset(torch.utils.data.Dataset):
 
     def __init__(self, path: Path, *, fields: "Optional[Sequence[str]]" = None,
                  transform: "Optional[Callable[[Dict[str, Any]], Any]]" = None, **options: Any) -> None:
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.fspath(path) if is_remote(path) else os.path.abspath(os.fspath(path))
         self.fields, self.transform, self._options = fields, transform, options
         self._open: "Optional[_mldf.Dataset]" = None
         self._pid = -1
@@ -84,8 +86,12 @@ class Dataset(torch.utils.data.Dataset):
 def allocate(dataset: "Union[Dataset, _mldf.Dataset]", batch_size: int, *, pin_memory: bool = False) -> Buffers:
     """Tensors for batches of up to batch_size samples: one for each field of numbers, and of arrays with a fixed shape.
 
-    pin_memory : in memory that a GPU copies from without waiting; requires a GPU.
+    pin_memory : in memory that a GPU copies from without waiting. Without a GPU the memory is ordinary, with a warning,
+    as DataLoader does it.
     """
+    if pin_memory and not torch.cuda.is_available():
+        warnings.warn("pin_memory=True without a GPU: the memory is not pinned", stacklevel=2)
+        pin_memory = False
     source = dataset.set if isinstance(dataset, Dataset) else dataset
     chosen = dataset.fields if isinstance(dataset, Dataset) else None
     names = tuple(chosen or source._names)
