@@ -128,8 +128,7 @@ typedef struct job_call {
     coffer_error err;
 } job_call;
 
-/* Parses the arguments. The caller takes its options, runs the job unless options.failed, and calls job_end.
- */
+/* Parses the arguments. The caller takes its options and calls job_run. */
 static void job_begin(job_call *job, PyObject *args)
 {
     PyObject *given = NULL, *callable = NULL;
@@ -151,18 +150,24 @@ static void job_begin(job_call *job, PyObject *args)
     job->step = core_progress_init(&job->progress, callable);
 }
 
-/* The tree as an object; NULL with an exception when the status, or what came before, says so. */
-static PyObject *job_end(PyObject *module, job_call *job, coffer_status status)
+/* Runs the job without the GIL, unless an argument was wrong. The tree as an object, or NULL with an
+ * exception. */
+static PyObject *job_run(PyObject *module, job_call *job,
+                         coffer_status (*work)(job_call *job, const void *opts), const void *opts)
 {
     PyObject *result = NULL;
-    if (!job->options.failed) {
+    coffer_status status;
+    if (job->options.failed) {
+        coffer_node_free(job->node);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        status = work(job, opts);
+        Py_END_ALLOW_THREADS
         PyObject *in = job->input_count != 1   ? NULL
                        : PyList_Check(job->in) ? PyList_GetItem(job->in, 0)
                                                : job->in;
         result = core_node_result(core_state_of_module(module), status, &job->err, job->node,
                                   job->err.subject == COFFER_SUBJECT_OUTPUT && job->to ? job->out : in);
-    } else {
-        coffer_node_free(job->node);
     }
     settings_free(&job->options);
     return result;
@@ -170,11 +175,15 @@ static PyObject *job_end(PyObject *module, job_call *job, coffer_status status)
 
 /* ---- Models ---- */
 
+static coffer_status run_pack_model(job_call *job, const void *opts)
+{
+    return coffer_mcf_pack(job->to, job->inputs, job->input_count, opts, &job->err);
+}
+
 /* pack_model: (report of what was converted, {"files": …}) */
 static PyObject *pack_model(PyObject *module, PyObject *args)
 {
     coffer_mcf_pack_opts opts = COFFER_MCF_PACK_OPTS_INIT;
-    coffer_status status = COFFER_OK;
     job_call job;
     job_begin(&job, args);
     if (!job.options.failed) {
@@ -189,12 +198,7 @@ static PyObject *pack_model(PyObject *module, PyObject *args)
         opts.progress = job.step;
         job.options.failed = !opts.notes;
     }
-    if (!job.options.failed) {
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_mcf_pack(job.to, job.inputs, job.input_count, &opts, &job.err);
-        Py_END_ALLOW_THREADS
-    }
-    PyObject *files = job_end(module, &job, status);
+    PyObject *files = job_run(module, &job, run_pack_model, &opts);
     PyObject *notes = files ? core_from_report(opts.notes) : NULL;
     coffer_report_free(opts.notes);
     if (notes)
@@ -203,21 +207,20 @@ static PyObject *pack_model(PyObject *module, PyObject *args)
     return NULL;
 }
 
+static coffer_status run_unpack_model(job_call *job, const void *opts)
+{
+    return coffer_mcf_unpack(job->node, job->to, job->inputs[0], opts, &job->err);
+}
+
 /* unpack_model: {"files": …} */
 static PyObject *unpack_model(PyObject *module, PyObject *args)
 {
     coffer_mcf_unpack_opts opts = COFFER_MCF_UNPACK_OPTS_INIT;
-    coffer_status status = COFFER_OK;
     job_call job;
     job_begin(&job, args);
-    if (!job.options.failed) {
-        opts.overwrite = take_bool(&job.options, "overwrite");
-        opts.progress = job.step;
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_mcf_unpack(job.node, job.to, job.inputs[0], &opts, &job.err);
-        Py_END_ALLOW_THREADS
-    }
-    return job_end(module, &job, status);
+    opts.overwrite = !job.options.failed && take_bool(&job.options, "overwrite");
+    opts.progress = job.step;
+    return job_run(module, &job, run_unpack_model, &opts);
 }
 
 /* "rules": [(glob or None, type name or "keep")] */
@@ -270,22 +273,21 @@ static coffer_mcf_quantize_opts quantize_options(settings *options)
     return opts;
 }
 
+static coffer_status run_quantize(job_call *job, const void *opts)
+{
+    return coffer_mcf_quantize(job->node, job->to, job->inputs[0], opts, &job->err);
+}
+
 /* quantize: as coffer_mcf_quantize reports */
 static PyObject *quantize(PyObject *module, PyObject *args)
 {
     coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
-    coffer_status status = COFFER_OK;
     job_call job;
     job_begin(&job, args);
     if (!job.options.failed)
         opts = quantize_options(&job.options);
-    if (!job.options.failed) {
-        opts.progress = job.step;
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_mcf_quantize(job.node, job.to, job.inputs[0], &opts, &job.err);
-        Py_END_ALLOW_THREADS
-    }
-    return job_end(module, &job, status);
+    opts.progress = job.step;
+    return job_run(module, &job, run_quantize, &opts);
 }
 
 /* ---- Training sets ---- */
@@ -334,26 +336,25 @@ static coffer_mldf_pack_opts pack_options(settings *options)
     return opts;
 }
 
+static coffer_status run_pack_set(job_call *job, const void *opts)
+{
+    return coffer_mldf_pack(job->node, job->inputs, job->input_count, job->to, opts, &job->err);
+}
+
 /* pack_set: as coffer_mldf_pack reports */
 static PyObject *pack_set(PyObject *module, PyObject *args)
 {
     coffer_mldf_writer_opts write = COFFER_MLDF_WRITER_OPTS_INIT;
     coffer_mldf_pack_opts opts = COFFER_MLDF_PACK_OPTS_INIT;
-    coffer_status status = COFFER_OK;
     job_call job;
     job_begin(&job, args);
     if (!job.options.failed) {
         write = write_options(&job.options);
         opts = pack_options(&job.options);
     }
-    if (!job.options.failed) {
-        opts.write = &write;
-        opts.progress = job.step;
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_mldf_pack(job.node, job.inputs, job.input_count, job.to, &opts, &job.err);
-        Py_END_ALLOW_THREADS
-    }
-    return job_end(module, &job, status);
+    opts.write = &write;
+    opts.progress = job.step;
+    return job_run(module, &job, run_pack_set, &opts);
 }
 
 static PyMethodDef functions[] = {
