@@ -117,6 +117,7 @@ core_source *core_as_source(core_state *state, PyObject *object);
 /* A handle of the library, usually over a source. Types that need more begin with it. */
 typedef struct core_handle {
     PyObject_HEAD void *handle;
+    core_state *state; /* of the module: looking for it from a class written in Python is slow */
     void (*release)(void *handle);
     PyObject *source; /* kept alive; NULL when the handle was opened by path */
     PyObject *path;   /* str, or NULL */
@@ -134,6 +135,8 @@ int core_handle_init(PyObject *object, PyObject *input, const core_handle_acts *
 /* Fails with ValueError when init runs twice. */
 bool core_handle_is_new(PyObject *object);
 void *core_handle_open(PyObject *object); /* NULL with an exception when it is closed */
+void *core_handle_made(
+    PyObject *object); /* also of a closed one; NULL with an exception before it was opened */
 PyObject *core_handle_fail(PyObject *object, const coffer_error *err);
 void core_handle_dealloc(PyObject *object);
 

@@ -15,7 +15,8 @@ bool core_handle_is_new(PyObject *object)
 int core_handle_init(PyObject *object, PyObject *input, const core_handle_acts *acts, const void *opts)
 {
     core_handle *self = (core_handle *)object;
-    core_source *source = core_as_source(core_state_of(object), input);
+    self->state = core_state_of(object);
+    core_source *source = core_as_source(self->state, input);
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
     void *handle = NULL;
@@ -44,9 +45,17 @@ void *core_handle_open(PyObject *object)
     return NULL;
 }
 
+void *core_handle_made(PyObject *object)
+{
+    if (!((core_handle *)object)->handle)
+        core_raise_closed();
+    return ((core_handle *)object)->handle;
+}
+
 PyObject *core_handle_fail(PyObject *object, const coffer_error *err)
 {
-    return core_raise(core_state_of(object), err, ((core_handle *)object)->path);
+    core_handle *self = (core_handle *)object;
+    return core_raise(self->state, err, self->path);
 }
 
 static PyObject *handle_close(PyObject *object, PyObject *unused)

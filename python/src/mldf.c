@@ -259,19 +259,20 @@ static PyObject *mldf_describe_fields(PyObject *object, PyObject *unused)
 static PyObject *mldf_names(PyObject *object, void *unused)
 {
     (void)unused;
-    return Py_NewRef(((core_mldf *)object)->names);
+    return core_handle_made(object) ? Py_NewRef(((core_mldf *)object)->names) : NULL;
 }
 
 static PyObject *mldf_page_samples(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyLong_FromUnsignedLongLong(coffer_mldf_samples_per_page(((core_handle *)object)->handle));
+    const coffer_mldf *set = core_handle_made(object);
+    return set ? PyLong_FromUnsignedLongLong(coffer_mldf_samples_per_page(set)) : NULL;
 }
 
 static PyObject *mldf_source(PyObject *object, void *unused)
 {
     (void)unused;
-    return Py_NewRef(((core_handle *)object)->source);
+    return core_handle_made(object) ? Py_NewRef(((core_handle *)object)->source) : NULL;
 }
 
 static PyMethodDef mldf_methods[] = {

@@ -19,8 +19,12 @@ static int batch_init(PyObject *object, PyObject *args, PyObject *kwargs)
     coffer_error err = COFFER_ERROR_INIT;
     PyObject *set;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "OI", &set, &opts.threads) || self->batch)
+    if (!PyArg_ParseTuple(args, "OI", &set, &opts.threads))
         return -1;
+    if (self->batch) {
+        PyErr_SetString(PyExc_ValueError, "the reader was already made");
+        return -1;
+    }
     const coffer_mldf *opened = core_mldf_of(core_state_of(object), set);
     if (!opened)
         return -1;
@@ -30,6 +34,15 @@ static int batch_init(PyObject *object, PyObject *args, PyObject *kwargs)
     }
     self->set = Py_NewRef(set);
     return 0;
+}
+
+/* The set of the reader; NULL with an exception when it is closed. */
+static const coffer_mldf *open_set(const batch_object *self)
+{
+    if (self->set)
+        return core_handle_open(self->set);
+    core_raise_closed();
+    return NULL;
 }
 
 static void batch_dealloc(PyObject *object)
@@ -98,7 +111,7 @@ static bool place_items(sample_list *out, PyObject *sequence, uint64_t count)
  * fails. */
 static bool take_samples(sample_list *out, const batch_object *self, PyObject *samples)
 {
-    const coffer_mldf *set = core_mldf_of(core_state_of(self->set), self->set);
+    const coffer_mldf *set = open_set(self);
     uint64_t count = set ? coffer_mldf_sample_count(set) : 0;
     Py_ssize_t size = set ? PyObject_Size(samples) : -1;
     *out = (sample_list){ NULL, size < 0 ? 0 : (size_t)size };
@@ -324,7 +337,7 @@ static PyObject *batch_pictures(PyObject *object, PyObject *args)
         return NULL;
     if (core_writable(&out, target, 0))
         return NULL;
-    job.set = core_mldf_of(core_state_of(self->set), self->set);
+    job.set = open_set(self);
     job.opts.min_height = height;
     job.opts.min_width = width;
     job.opts.channels = channels;

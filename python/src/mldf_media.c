@@ -29,7 +29,7 @@ PyObject *core_mldf_decode_image(PyObject *object, PyObject *args)
     coffer_status status;
     Py_buffer bytes;
     unsigned channels, width, height;
-    if (!PyArg_ParseTuple(args, "y*III", &bytes, &channels, &width, &height))
+    if (!core_handle_open(object) || !PyArg_ParseTuple(args, "y*III", &bytes, &channels, &width, &height))
         return NULL;
     coffer_image_decoder *decoder = borrow_decoder(self, &err);
     if (!decoder) {
@@ -53,7 +53,7 @@ PyObject *core_mldf_decode_image(PyObject *object, PyObject *args)
         coffer_free(pixels.data);
         return core_handle_fail(object, &err);
     }
-    PyObject *block = core_block(core_state_of(object), pixels.data,
+    PyObject *block = core_block(((core_handle *)object)->state, pixels.data,
                                  (size_t)pixels.width * pixels.height * pixels.channels);
     return block ? Py_BuildValue("(NIII)", block, pixels.height, pixels.width, pixels.channels) : NULL;
 }
@@ -66,8 +66,8 @@ PyObject *core_mldf_scale(PyObject *object, PyObject *args)
     coffer_status status;
     Py_buffer bytes;
     unsigned height, width;
-    if (!PyArg_ParseTuple(args, "y*IIIII", &bytes, &from.height, &from.width, &from.channels, &height,
-                          &width))
+    if (!core_handle_open(object) || !PyArg_ParseTuple(args, "y*IIIII", &bytes, &from.height, &from.width,
+                                                       &from.channels, &height, &width))
         return NULL;
     if ((uint64_t)from.height * from.width > (uint64_t)bytes.len / (from.channels ? from.channels : 1)) {
         PyBuffer_Release(&bytes);
@@ -83,7 +83,7 @@ PyObject *core_mldf_scale(PyObject *object, PyObject *args)
         coffer_free(scaled.data);
         return core_handle_fail(object, &err);
     }
-    return core_block(core_state_of(object), scaled.data, (size_t)width * height * from.channels);
+    return core_block(((core_handle *)object)->state, scaled.data, (size_t)width * height * from.channels);
 }
 
 /* decode_audio(bytes, out): float32 samples, interleaved; out has room for frames x channels. */
@@ -93,7 +93,7 @@ PyObject *core_mldf_decode_audio(PyObject *object, PyObject *args)
     coffer_status status;
     Py_buffer bytes, out;
     PyObject *target;
-    if (!PyArg_ParseTuple(args, "y*O", &bytes, &target))
+    if (!core_handle_open(object) || !PyArg_ParseTuple(args, "y*O", &bytes, &target))
         return NULL;
     if (core_writable(&out, target, 0)) {
         PyBuffer_Release(&bytes);
@@ -116,7 +116,7 @@ PyObject *core_mldf_probe_audio(PyObject *object, PyObject *args)
     coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     Py_buffer bytes;
-    if (!PyArg_ParseTuple(args, "y*", &bytes))
+    if (!core_handle_open(object) || !PyArg_ParseTuple(args, "y*", &bytes))
         return NULL;
     coffer_status status = coffer_audio_probe(&info, bytes.buf, (size_t)bytes.len, &err);
     PyBuffer_Release(&bytes);

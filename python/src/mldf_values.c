@@ -10,7 +10,7 @@ static PyObject *value_bytes(PyObject *object, const coffer_mldf *set, uint64_t 
     size_t size = 0;
     const uint8_t *data = coffer_mldf_view(&size, set, sample, field);
     if (data)
-        return core_view(core_state_of(object), object, data, size);
+        return core_view(((core_handle *)object)->state, object, data, size);
     coffer_bytes bytes = COFFER_BYTES_INIT;
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
     Py_BEGIN_ALLOW_THREADS
@@ -78,7 +78,7 @@ PyObject *core_mldf_entry(PyObject *object, PyObject *args)
 /* (bytes, shape, element type) of an array; None when it is absent. */
 PyObject *core_mldf_array(PyObject *object, PyObject *args)
 {
-    core_state *state = core_state_of(object);
+    core_state *state = ((core_handle *)object)->state;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_bytes bytes = COFFER_BYTES_INIT;
     uint64_t dims[COFFER_MLDF_MAX_DIMS] = { 0 };
@@ -122,7 +122,7 @@ PyObject *core_mldf_tokens(PyObject *object, PyObject *args)
     status = coffer_mldf_get_tokens(&bytes, set, sample, field, &err);
     Py_END_ALLOW_THREADS
     if (!status)
-        return core_block(core_state_of(object), bytes.data, bytes.size);
+        return core_block(((core_handle *)object)->state, bytes.data, bytes.size);
     coffer_free(bytes.data);
     if (status == COFFER_E_MISSING)
         Py_RETURN_NONE;

@@ -48,7 +48,7 @@ static PyObject *scan_records(PyObject *object, PyObject *args)
     }
     const uint8_t *data = coffer_mscan_view(scan, first, count);
     if (data)
-        return core_view(core_state_of(object), object, data, (size_t)count * RECORD_BYTES);
+        return core_view(((core_handle *)object)->state, object, data, (size_t)count * RECORD_BYTES);
     coffer_mscan_record *records = PyMem_Malloc((size_t)count * sizeof *records + 1);
     if (!records)
         return PyErr_NoMemory();

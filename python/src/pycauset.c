@@ -68,7 +68,7 @@ static PyObject *matrix_view(PyObject *object, PyObject *unused)
     if (!plain || info->dtype != info->value_dtype || coffer_pycauset_get_view(&view, matrix, NULL))
         Py_RETURN_NONE;
     size_t size = (size_t)info->payload_needed;
-    PyObject *bytes = core_view(core_state_of(object), object, view.data, size);
+    PyObject *bytes = core_view(((core_handle *)object)->state, object, view.data, size);
     return bytes ? Py_BuildValue("(NsKKLL)", bytes, coffer_dtype_name(view.dtype),
                                  (unsigned long long)view.rows, (unsigned long long)view.cols,
                                  (long long)view.row_stride, (long long)view.col_stride)

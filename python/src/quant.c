@@ -12,8 +12,12 @@ static int workers_init(PyObject *object, PyObject *args, PyObject *kwargs)
     coffer_quant_workers_opts opts = COFFER_QUANT_WORKERS_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "I", &opts.threads) || self->workers)
+    if (!PyArg_ParseTuple(args, "I", &opts.threads))
         return -1;
+    if (self->workers) {
+        PyErr_SetString(PyExc_ValueError, "the workers were already started");
+        return -1;
+    }
     if (!coffer_quant_workers_new(&self->workers, &opts, &err))
         return 0;
     core_raise(core_state_of(object), &err, NULL);

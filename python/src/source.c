@@ -167,10 +167,19 @@ core_source *core_as_source(core_state *state, PyObject *object)
     return NULL;
 }
 
+/* NULL with an exception before it was opened. */
+static coffer_source *opened(PyObject *object)
+{
+    coffer_source *source = ((core_source *)object)->source;
+    if (!source)
+        core_raise_closed();
+    return source;
+}
+
 static PyObject *source_size(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyLong_FromUnsignedLongLong(coffer_source_size(((core_source *)object)->source));
+    return opened(object) ? PyLong_FromUnsignedLongLong(coffer_source_size(opened(object))) : NULL;
 }
 
 static PyObject *source_path(PyObject *object, void *unused)
@@ -183,7 +192,7 @@ static PyObject *source_path(PyObject *object, void *unused)
 static PyObject *source_interrupted(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyBool_FromLong(coffer_source_interrupted_update(((core_source *)object)->source));
+    return opened(object) ? PyBool_FromLong(coffer_source_interrupted_update(opened(object))) : NULL;
 }
 
 /* Raises ChangedError when the file was truncated while it was mapped. */
@@ -192,6 +201,8 @@ static PyObject *source_intact(PyObject *object, PyObject *unused)
     core_source *self = (core_source *)object;
     coffer_error err = COFFER_ERROR_INIT;
     (void)unused;
+    if (!opened(object))
+        return NULL;
     if (coffer_source_intact(self->source, &err))
         return core_raise(core_state_of(object), &err, self->path);
     Py_RETURN_NONE;
@@ -204,6 +215,8 @@ static PyObject *source_identify(PyObject *object, PyObject *unused)
     const char *kind = NULL;
     coffer_status status;
     (void)unused;
+    if (!opened(object))
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = coffer_convert_kind(&kind, self->source, &err);
     Py_END_ALLOW_THREADS
@@ -217,7 +230,7 @@ static PyObject *source_read(PyObject *object, PyObject *args)
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
     unsigned long long offset, len;
-    if (!PyArg_ParseTuple(args, "KK", &offset, &len))
+    if (!opened(object) || !PyArg_ParseTuple(args, "KK", &offset, &len))
         return NULL;
     uint64_t size = coffer_source_size(self->source), left = offset < size ? size - offset : 0;
     size_t count = (size_t)(len < left ? len : left);

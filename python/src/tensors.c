@@ -26,6 +26,7 @@ static int open_path(core_handle *self, PyObject *path, const coffer_tensors_ope
         return -1;
     Py_XDECREF(self->path); /* of an attempt that failed */
     self->path = Py_NewRef(path);
+    self->state = core_state_of((PyObject *)self);
     self->release = release_tensors;
     Py_BEGIN_ALLOW_THREADS
     status = coffer_tensors_open_path(&set, PyBytes_AsString(bytes), opts, &err);
@@ -125,7 +126,7 @@ static PyObject *tensors_view(PyObject *object, PyObject *index)
     const uint8_t *data = coffer_tensors_view(((core_handle *)object)->handle, at);
     if (!data)
         Py_RETURN_NONE;
-    return core_view(core_state_of(object), object, data, (size_t)tensor->size);
+    return core_view(((core_handle *)object)->state, object, data, (size_t)tensor->size);
 }
 
 static PyObject *finish(PyObject *object, coffer_status status, const coffer_error *err, Py_buffer *buffer)
@@ -310,13 +311,15 @@ static PyObject *tensors_intact(PyObject *object, PyObject *unused)
 static PyObject *tensors_kind(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyUnicode_FromString(coffer_tensors_kind(((core_handle *)object)->handle));
+    const coffer_tensors *set = core_handle_made(object);
+    return set ? PyUnicode_FromString(coffer_tensors_kind(set)) : NULL;
 }
 
 static PyObject *tensors_size(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyLong_FromUnsignedLongLong(coffer_tensors_size(((core_handle *)object)->handle));
+    const coffer_tensors *set = core_handle_made(object);
+    return set ? PyLong_FromUnsignedLongLong(coffer_tensors_size(set)) : NULL;
 }
 
 static Py_ssize_t tensors_length(PyObject *object)

@@ -48,6 +48,22 @@ def test_wrong_arguments_are_TypeErrors_and_ValueErrors(model):
         coffer.mcf.quantize(model, "x.mcf", "k5")
 
 
+@pytest.mark.parametrize("kind", sorted(name for name, found in vars(coffer._core).items() if isinstance(found, type)))
+def test_an_object_that_was_never_opened_raises(kind):
+    found = getattr(coffer._core, kind)
+    try:
+        one = found.__new__(found)
+    except TypeError:
+        return  # a view: only files make them
+    for name in [name for name in dir(found) if not name.startswith("__")] + ["__len__", "__getitem__"]:
+        for args in ((), (0,), ("a",), (0, 0), (b"", 0), (0, 0, 0)):
+            try:
+                value = getattr(one, name, None)
+                value(*args) if callable(value) else None
+            except (ValueError, TypeError, KeyError, RuntimeError):
+                pass
+
+
 def test_check_lists_findings():
     report = coffer.check(VECTORS / "mscan" / "trailing-bytes.mscan")
     assert not report.ok and report.warnings == 1 and report.findings[0].code == "trailing-bytes"
