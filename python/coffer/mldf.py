@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _arrays, _core
+from ._mldf_pack import pack
 from ._mldf_writer import Path, Writer, append, create, expect_optional, infer_schema, put_value, schema_of
 from ._open import as_input, pickled
 from ._progress import Progress, callback
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-__all__ = ["Dataset", "Writer", "create", "append", "set_values", "delete", "concat", "infer_schema", "from_arrow",
+__all__ = ["Dataset", "Writer", "create", "append", "pack", "set_values", "delete", "concat", "infer_schema", "from_arrow",
            "from_pandas", "from_datasets"]
 
 _INT, _FLOAT = 1, 2  # coffer_mldf_entry_kind

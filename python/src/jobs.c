@@ -303,6 +303,7 @@ static coffer_mldf_writer_opts write_options(settings *options)
     write.key = core_key(find(options, "key"));
     options->failed = options->failed || PyErr_Occurred();
     write.threads = take_small(options, "threads");
+    write.overwrite = take_bool(options, "overwrite");
     write.no_partial = true;
     return write;
 }

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import os
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import coffer
 from conftest import ROOT, VECTORS
 
 torch = pytest.importorskip("torch")
-MODULES = ["_editor", "_mldf_writer", "_open", "_verbs", "mcf", "mldf", "mscan", "mlyze", "pycauset"]
+MODULES = ["_editor", "_mldf_pack", "_mldf_writer", "_open", "_verbs", "mcf", "mldf", "mscan", "mlyze", "pycauset"]
 
 
 @pytest.fixture
@@ -30,6 +31,10 @@ def files(folder):
     with open("stacks.txt", "w") as file:
         file.write("main (main.c:3);grow (grow.c:9) 96\n")
     coffer.convert("stacks.txt", "run.mlyze", from_="collapsed")
+    for name in ("cats", "dogs"):
+        os.makedirs(f"pictures/{name}")
+        with open(f"pictures/{name}/1.ppm", "wb") as file:
+            file.write(b"P6 2 2 255\n" + bytes(12))
 
 
 def _run(tests):

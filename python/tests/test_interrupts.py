@@ -37,6 +37,7 @@ def big_files(tmp_path_factory):
     with coffer.mscan.create("big.mscan") as writer:
         writer.param("p")
         writer.sequence(records, _ROWS // 4)
+    np.lib.format.open_memmap("big.npy", "w+", "f4", (1 << 20, 128))  # zeros without blocks on the disk
     with coffer.mldf.create("big.mldf", {"label": "int"}) as writer:
         for i in range(5000):
             writer.add({"label": i})
@@ -57,6 +58,7 @@ def _batch():
 LONG = {
     "quantize": lambda: coffer.mcf.quantize("big.safetensors", "out.mcf", "k2", threads=1),
     "pack": lambda: coffer.mcf.pack("big.safetensors", "out.mcf", threads=1),
+    "pack a set": lambda: coffer.mldf.pack("big.npy", "out.mldf", threads=1),
     "convert": lambda: coffer.convert("big.safetensors", "out.mcf"),
     "check": lambda: coffer.check("big.safetensors", full=True, threads=1),
     "diff": lambda: coffer.diff("big.safetensors", "big.safetensors", threads=1),

@@ -91,6 +91,25 @@ def test_append_set_delete_and_concat(dataset):
     assert not coffer.check("both.mldf", full=True).errors
 
 
+def test_folders_are_packed_and_accounted_for(folder):
+    for i in range(6):
+        (folder / "texts" / str(i % 2)).mkdir(parents=True, exist_ok=True)
+        (folder / "texts" / str(i % 2) / f"{i}.txt").write_text(f"text {i}")
+    (folder / "texts" / "0" / "picture.bin").write_bytes(b"\0\1")
+    report = coffer.mldf.pack("texts", "out.mldf", kind="text", exclude="*.bin")
+    assert report["packed"] == 6 and report["found"] == report["packed"] + report["skipped"]
+    with coffer.open("out.mldf") as data:
+        assert sorted(data[:, "text"]) == [f"text {i}" for i in range(6)]
+    with pytest.raises(FileExistsError):
+        coffer.mldf.pack("texts", "out.mldf")
+    assert coffer.mldf.pack(["texts"], "out.mldf", overwrite=True, zstd=True, keep_going=True)["packed"] >= 6
+    with pytest.raises(TypeError, match="unknown option zip"):
+        coffer.mldf.pack("texts", "other.mldf", zip=True)
+    with pytest.raises(FileNotFoundError):
+        coffer.mldf.pack("nothing", "other.mldf")
+    assert sorted(os.listdir(".")) == ["out.mldf", "texts"]
+
+
 def test_a_writer_copies_the_samples_of_other_sets(dataset):
     with coffer.open(dataset) as data, coffer.mldf.create("copy.mldf") as writer:
         writer.copy(data)  # the fields come from the set

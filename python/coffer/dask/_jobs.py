@@ -8,12 +8,12 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .. import _core
 from .. import mcf as _mcf
+from .._mldf_pack import pack_options
 from ._parts import Job, Path, Stamp, absolute, compute, expect, located, part_path, ranges, same_version, stamps
 
 _TASK_BYTES = 256 << 20
 _MOST_TASKS = 1000
 _QUANTIZED = ("q8", "q4", "k6", "k4", "k3", "k2", "int8", "int4")
-_KINDS = ("images", "audio", "text", "arrays", "webdataset", "manifest", "video")
 
 
 # ---- Models ----
@@ -162,37 +162,12 @@ def _pack_to_model(inputs: "List[str]", out: str, overwrite: bool, threads: int,
     return report
 
 
-_FLAGS = ("strict", "decode", "store_damaged", "follow_links", "raw", "zstd", "dedup", "keep_going")
-_VALUES = ("exclude", "root", "labels", "jpeg_quality", "max_size", "zstd_level", "dictionary", "page_size",
-           "descriptor_stride", "key")
-
-
-def _pack_options(threads: int, given: "Dict[str, Any]") -> "Dict[str, Any]":
-    names = ("kind", "checksums", *_FLAGS, *_VALUES)
-    unknown = set(given) - set(names)
-    if unknown:
-        raise TypeError(f"unknown option {', '.join(sorted(unknown))}; there are {', '.join(sorted(names))}")
-    options: "Dict[str, Any]" = {name: given[name] for name in (*_FLAGS, *_VALUES) if name in given}
-    kind = given.get("kind")
-    if kind is not None and kind not in _KINDS:
-        raise ValueError(f"kind is {kind!r}; it can be {', '.join(_KINDS)}")
-    if isinstance(options.get("exclude"), str):
-        options["exclude"] = [options["exclude"]]
-    if options.get("root") is not None:
-        options["root"] = absolute(options["root"])
-    if options.get("dictionary") and not options.get("zstd"):
-        raise ValueError("a dictionary requires zstd=True")
-    return {**options, "kind": 0 if kind is None else _KINDS.index(kind) + 1,
-            "no_checksums": not given.get("checksums", True), "encrypt": options.get("key") is not None,
-            "threads": threads}
-
-
 def _pack_to_set(inputs: "List[str]", names: "List[str]", out: str, overwrite: bool, threads: int,
                  samples_per_task: Optional[int], given: "Dict[str, Any]") -> "Dict[str, Any]":
     from dask.delayed import delayed
 
     # Workers have other current folders: they get absolute paths, and the names that samples have in the set.
-    options = {**_pack_options(threads, given), "names": names}
+    options = {**pack_options(threads, given), "names": names}
     job = Job(out, overwrite, inputs)
     plan = _core.pack_set(inputs, None, {**options, "plan": True}, None)
     count = plan["samples"]
