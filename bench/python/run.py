@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 # Programs and their parts, with the seconds that each part may take.
 PROGRAMS = {
-    "models": {"opening": 60, "loading": 90, "dequantizing": 60},
+    "models": {"opening": 60, "loading": 240, "dequantizing": 60},
     "sets": {"values": 40, "batches": 40},
     "loaders": {"samples": 180, "pictures": 180},
     "scans": {"stats": 90},
@@ -28,7 +28,9 @@ OURS = "coffer"
 SCALES = {"ns": 1e9, "µs": 1e6, "ms": 1e3, "s": 1.0}
 BEGIN, END = "<!-- bench-python begin -->", "<!-- bench-python end -->"
 
-# (task, peer, least ratio of the peer's time to ours), or (task, None, most seconds of ours)
+MAP_STYLE = "coffer, map style and default_collate"
+# (task, peer, least ratio of the peer's time to ours), or (task, None, most seconds of ours); a fourth item names one of
+# several ways of ours
 GOALS = [
     ("open, list 1000 names, one tensor", "safetensors", 2.0),
     ("load 1 GB as NumPy arrays", "safetensors", 1.0),
@@ -44,6 +46,7 @@ GOALS = [
     ("DataLoader, 2 workers, 100 KB samples", "image folder (torchvision)", 2.0),
     ("DataLoader, 2 workers, 100 KB samples", "MDS (mosaicml-streaming)", 1.0),
     ("DataLoader, 2 workers, 100 KB samples", "ArrayRecord", 1.0),
+    ("DataLoader, 2 workers, 100 KB samples", "WebDataset", 2.0, MAP_STYLE),
     ("DataLoader, 2 workers, JPEG to 224 x 224", "torchvision + Pillow, image folder", 1.0),
     ("scan.stats, 39 million records", "coffer stats, the command", 1 / 1.05),
     ("import", None, 50e-3),
@@ -92,9 +95,10 @@ def judged(rows, clock):
     found = {(row["task"], row["who"]): seconds_of(row, clock) for row in rows if "missing" not in row}
     found["import", OURS] = without_interpreter(found)
     verdicts = []
-    for task, peer, limit in GOALS:
-        ours, theirs = found.get((task, OURS)), found.get((task, peer))
-        verdict = {"task": task, "peer": peer, "limit": limit}
+    for task, peer, limit, *way in GOALS:
+        who = way[0] if way else OURS
+        ours, theirs = found.get((task, who)), found.get((task, peer))
+        verdict = {"task": task, "peer": peer, "limit": limit, "who": who}
         if ours is not None and peer is None:
             verdict.update(value=ours, met=ours <= limit)
         elif ours is not None and theirs is not None:
@@ -135,6 +139,11 @@ def name_of(row):
     return row["who"] + (f" {row['version']}" if row.get("version") else "")
 
 
+def task_text(goal):
+    """The task, with the way when it is not the usual one: "coffer, map style …"."""
+    return goal["task"] + goal["who"].removeprefix(OURS).partition(" and ")[0]
+
+
 def goal_text(goal):
     if goal["peer"] is None:
         return f"under {shown(goal['limit'], unit_for(goal['limit']))}"
@@ -157,7 +166,7 @@ def print_goals(verdicts):
     print("\ngoals")
     for goal in verdicts:
         state = {True: "met", False: "MISSED", None: ""}[goal.get("met")]
-        print(f"  {goal['task']:42} {goal_text(goal):55} {value_text(goal):>14}  {state}")
+        print(f"  {task_text(goal):56} {goal_text(goal):55} {value_text(goal):>14}  {state}")
 
 
 def machine():
@@ -173,14 +182,14 @@ def markdown(result):
     found = {(row["task"], row["who"]): row for row in result["rows"] if "missing" not in row}
     lines = [BEGIN, "", "| task | Coffer | peer | goal | measured |", "|---|---|---|---|---|"]
     for goal in result["goals"]:
-        ours, theirs = found.get((goal["task"], OURS)), found.get((goal["task"], goal["peer"]))
+        ours, theirs = found.get((goal["task"], goal["who"])), found.get((goal["task"], goal["peer"]))
         if "value" not in goal:
             continue
         time = shown(goal["value"], unit_for(goal["value"])) if goal["peer"] is None \
             else shown(seconds_of(ours, clock), ours["unit"])
         peer = "" if theirs is None else f"{name_of(theirs)}: {shown(seconds_of(theirs, clock), theirs['unit'])}"
         state = value_text(goal) if goal["met"] else f"{value_text(goal)}, missed"
-        lines.append(f"| {goal['task']} | {time} | {peer} | {goal_text(goal)} | {state} |")
+        lines.append(f"| {task_text(goal)} | {time} | {peer} | {goal_text(goal)} | {state} |")
     of = result["machine"]
     kind = "Processor time" if clock == "cpu" else "Time"
     lines += ["", f"{kind} of the fastest run, on {of['cores']} cores of {of['processor']} with Python {of['python']}, load "
