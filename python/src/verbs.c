@@ -35,6 +35,16 @@ static coffer_file *open_known(core_state *state, PyObject *path)
     return NULL;
 }
 
+/* Opens a file and makes a tree for what is said about it. NULL with an exception. */
+static coffer_node *open_for_tree(coffer_file **file, core_state *state, PyObject *path)
+{
+    *file = open_known(state, path);
+    coffer_node *node = *file ? core_node_new() : NULL;
+    if (!node)
+        coffer_file_close(*file);
+    return node;
+}
+
 static PyObject *describe(PyObject *module, PyObject *args)
 {
     core_state *state = core_state_of_module(module);
@@ -47,12 +57,10 @@ static PyObject *describe(PyObject *module, PyObject *args)
     int hash;
     if (!PyArg_ParseTuple(args, "OKpO", &path, &generation, &hash, &callable))
         return NULL;
-    coffer_file *file = open_known(state, path);
-    coffer_node *node = file ? core_node_new() : NULL;
-    if (!node) {
-        coffer_file_close(file);
+    coffer_file *file = NULL;
+    coffer_node *node = open_for_tree(&file, state, path);
+    if (!node)
         return NULL;
-    }
     opts.generation = generation;
     opts.hash = hash;
     opts.progress = core_progress_init(&progress, callable);
@@ -75,12 +83,10 @@ static PyObject *entries(PyObject *module, PyObject *args)
     PyObject *path;
     if (!PyArg_ParseTuple(args, "Ozz", &path, &opts.what, &opts.glob))
         return NULL;
-    coffer_file *file = open_known(state, path);
-    coffer_node *node = file ? core_node_new() : NULL;
-    if (!node) {
-        coffer_file_close(file);
+    coffer_file *file = NULL;
+    coffer_node *node = open_for_tree(&file, state, path);
+    if (!node)
         return NULL;
-    }
     Py_BEGIN_ALLOW_THREADS
     status = coffer_file_list(node, file, &opts, &err);
     coffer_file_close(file);
