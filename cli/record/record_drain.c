@@ -200,16 +200,16 @@ static coffer_status take_marker(record_session *session, const coffer__record_s
     return record_session_marker(session, time, (const char *)words, (size_t)len);
 }
 
-static void follow_live(record_session *session, const coffer_mlyze_events *one)
+static void follow_live(record_session *session, const record_event *event)
 {
-    uint64_t *size = record_map_find(&session->live, one->address[0]);
+    uint64_t *size = record_map_find(&session->live, event->address);
     if (size) {
         session->live_bytes -= *size;
-        record_map_remove(&session->live, one->address[0]);
+        record_map_remove(&session->live, event->address);
     }
-    if (one->type[0] == COFFER_MLYZE_ALLOC && record_map_put(&session->live, one->address[0], one->size[0])) {
+    if (event->type == COFFER_MLYZE_ALLOC && record_map_put(&session->live, event->address, event->size)) {
         session->allocs++;
-        session->live_bytes += one->size[0];
+        session->live_bytes += event->size;
         if (session->live_bytes > session->peak_bytes)
             session->peak_bytes = session->live_bytes;
     }
@@ -243,8 +243,8 @@ static coffer_status take_mapping(record_session *session, record_slot *slot, co
 static uint64_t take_event(coffer_status *status, const record_reader *reader, record_session *session,
                            record_slot *slot, const coffer__record_slot *ring, uint64_t tail)
 {
-    uint64_t word = word_at(ring, tail), size = 0, id = 0;
-    uint8_t kind = (uint8_t)word, type = COFFER_MLYZE_FREE;
+    uint64_t word = word_at(ring, tail);
+    uint8_t kind = (uint8_t)word;
     uint64_t time = us_of(reader, session, word >> 8), second = word_at(ring, tail + 1);
     if (kind == COFFER__RECORD_MARKER) {
         *status = session->writer ? take_marker(session, ring, tail, time) : COFFER_OK;
@@ -259,30 +259,26 @@ static uint64_t take_event(coffer_status *status, const record_reader *reader, r
         *status = session->writer ? take_mapping(session, slot, ring, tail, time) : COFFER_OK;
         return 3;
     }
-    uint64_t address = second & COFFER__RECORD_ADDRESS_MASK, words = 2;
+    uint64_t words = 2;
+    record_event event = { .time = time,
+                           .address = second & COFFER__RECORD_ADDRESS_MASK,
+                           .thread = (uint16_t)(slot->thread < UINT16_MAX ? slot->thread : UINT16_MAX),
+                           .type = COFFER_MLYZE_FREE };
     if (kind == COFFER__RECORD_ALLOC) {
         uint64_t third = word_at(ring, tail + 2);
         uint64_t number = second >> COFFER__RECORD_ADDRESS_BITS | third >> COFFER__RECORD_ADDRESS_BITS << 16;
-        type = COFFER_MLYZE_ALLOC;
-        size = third & COFFER__RECORD_ADDRESS_MASK;
+        event.type = COFFER_MLYZE_ALLOC;
+        event.size = third & COFFER__RECORD_ADDRESS_MASK;
         words = 3;
         if (reader->options->sample_bytes)
-            size = represented(size, reader->options->sample_bytes);
+            event.size = represented(event.size, reader->options->sample_bytes);
         if (session->writer)
-            *status = stack_of(&id, session, slot, number);
+            *status = stack_of(&event.id, session, slot, number);
     }
-    uint16_t thread = (uint16_t)(slot->thread < UINT16_MAX ? slot->thread : UINT16_MAX);
-    coffer_mlyze_events one = { .count = 1,
-                                .time = &time,
-                                .address = &address,
-                                .size = &size,
-                                .id = &id,
-                                .thread = &thread,
-                                .type = &type };
     if (!*status && session->writer)
-        *status = record_session_put(session, &one);
+        *status = record_session_put(session, &event);
     if (reader->options->live)
-        follow_live(session, &one);
+        follow_live(session, &event);
     return words;
 }
 

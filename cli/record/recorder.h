@@ -39,6 +39,21 @@ typedef struct record_mapping {
 
 enum { RECORD_BATCH = 4096 };
 
+/* One event; the columns mean what those of coffer_mlyze_events mean. */
+typedef struct record_event {
+    uint64_t time, address, size, id;
+    uint16_t thread;
+    uint8_t type;
+} record_event;
+
+/* Events that the writer gets at once. */
+typedef struct record_batch {
+    size_t count;
+    uint64_t time[RECORD_BATCH], address[RECORD_BATCH], size[RECORD_BATCH], id[RECORD_BATCH];
+    uint16_t thread[RECORD_BATCH];
+    uint8_t type[RECORD_BATCH];
+} record_batch;
+
 typedef struct record_session {
     uint32_t number, parent;
     pid_t pid;
@@ -62,7 +77,7 @@ typedef struct record_session {
     record_mapping *maps; /* with --mmap */
     size_t map_count, map_capacity;
     uint64_t events, last_us, flushed_events;
-    coffer_mlyze_events batch;
+    record_batch batch;
     record_map live; /* with --live: address -> size */
     uint64_t live_bytes, peak_bytes, allocs;
     coffer_error err; /* why it stopped */
@@ -86,7 +101,7 @@ coffer_status record_session_code(record_session *session, const uint64_t *words
 /* frames : innermost first. */
 coffer_status record_session_stack(uint64_t *id, record_session *session, uint64_t hash,
                                    const uint64_t *frames, size_t count);
-coffer_status record_session_put(record_session *session, const coffer_mlyze_events *one);
+coffer_status record_session_put(record_session *session, const record_event *event);
 coffer_status record_session_marker(record_session *session, uint64_t time, const char *text, size_t len);
 coffer_status record_session_collection(record_session *session, uint64_t time, uint64_t objects,
                                         uint64_t bytes);
