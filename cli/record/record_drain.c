@@ -66,15 +66,10 @@ void record_stop(record_reader *reader, const record_session *session, const cof
 
 /* ---- One ring ---- */
 
-static uint64_t word_at(const coffer__record_slot *ring, uint64_t at)
-{
-    return ring->ring[at & (COFFER__RECORD_RING_WORDS - 1)];
-}
-
 static void copy_words(uint64_t *out, const coffer__record_slot *ring, uint64_t at, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
-        out[i] = word_at(ring, at + i);
+        out[i] = record_word(ring, at + i);
 }
 
 static void take_words(coffer__record_slot *ring, uint64_t tail)
@@ -104,9 +99,9 @@ static bool keep_stack(record_slot *slot, const coffer__record_slot *ring, uint6
         slot->raw = larger;
         slot->raw_capacity = capacity;
     }
-    uint64_t number = word_at(ring, at + 1);
+    uint64_t number = record_word(ring, at + 1);
     uint64_t *entry = slot->raw + slot->raw_len;
-    entry[0] = word_at(ring, at + 2);
+    entry[0] = record_word(ring, at + 2);
     entry[1] = count;
     copy_words(entry + 2, ring, at + 3, count);
     record_map_remove(&slot->stacks, number);
@@ -148,14 +143,15 @@ static coffer_status take_module(record_session *session, const coffer__record_s
     return record_session_module(session, words, (size_t)count);
 }
 
-static coffer_status take_code(record_session *session, const coffer__record_slot *ring, uint64_t at,
-                               uint64_t count)
+static coffer_status take_names(record_session *session, const coffer__record_slot *ring, uint64_t at,
+                                uint64_t count, uint8_t kind)
 {
     uint64_t words[COFFER__RECORD_TEXT_MAX / 8 + 8];
     if (count < 2 || count > sizeof words / sizeof words[0])
         return COFFER_OK;
     copy_words(words, ring, at, count);
-    return record_session_code(session, words, (size_t)count);
+    return kind == COFFER__RECORD_CODE ? record_session_code(session, words, (size_t)count)
+                                       : record_snapshot_name(session, words, (size_t)count);
 }
 
 /* Takes the records without a time at the front of a ring. Sets slot->next_time, or UINT64_MAX when the
@@ -166,7 +162,7 @@ static coffer_status take_untimed(record_session *session, record_slot *slot, co
     coffer_status status = COFFER_OK;
     slot->next_time = UINT64_MAX;
     while (tail < slot->head && !status) {
-        uint64_t word = word_at(ring, tail), rest = word >> 8;
+        uint64_t word = record_word(ring, tail), rest = word >> 8;
         uint8_t kind = (uint8_t)word;
         if (kind == COFFER__RECORD_STACK) {
             keep_stack(slot, ring, tail, rest);
@@ -175,9 +171,9 @@ static coffer_status take_untimed(record_session *session, record_slot *slot, co
             if (session->writer)
                 status = take_module(session, ring, tail + 1, rest);
             tail += 1 + rest;
-        } else if (kind == COFFER__RECORD_CODE) {
+        } else if (kind == COFFER__RECORD_CODE || kind == COFFER__RECORD_NAME) {
             if (session->writer)
-                status = take_code(session, ring, tail + 1, rest);
+                status = take_names(session, ring, tail + 1, rest, kind);
             tail += 1 + rest;
         } else {
             slot->next_time = rest;
@@ -193,7 +189,7 @@ static coffer_status take_marker(record_session *session, const coffer__record_s
                                  uint64_t time)
 {
     uint64_t words[COFFER__RECORD_TEXT_MAX / 8 + 1];
-    uint64_t len = word_at(ring, tail + 1);
+    uint64_t len = record_word(ring, tail + 1);
     if (len > COFFER__RECORD_TEXT_MAX)
         return COFFER_OK;
     copy_words(words, ring, tail + 2, (len + 7) / 8);
@@ -227,9 +223,9 @@ static uint64_t represented(uint64_t size, uint64_t interval)
 static coffer_status take_mapping(record_session *session, record_slot *slot, const coffer__record_slot *ring,
                                   uint64_t tail, uint64_t time)
 {
-    uint64_t second = word_at(ring, tail + 1), third = word_at(ring, tail + 2);
+    uint64_t second = record_word(ring, tail + 1), third = record_word(ring, tail + 2);
     uint64_t address = second & COFFER__RECORD_ADDRESS_MASK;
-    if ((uint8_t)word_at(ring, tail) == COFFER__RECORD_UNMAPPED)
+    if ((uint8_t)record_word(ring, tail) == COFFER__RECORD_UNMAPPED)
         return record_session_unmap(session, time, address, third);
     uint64_t number = second >> COFFER__RECORD_ADDRESS_BITS | third >> COFFER__RECORD_ADDRESS_BITS << 16;
     record_mapping mapping = { .start = address,
@@ -240,24 +236,29 @@ static coffer_status take_mapping(record_session *session, record_slot *slot, co
 }
 
 /* Takes the event at the front of a ring; returns the words it has. */
-static uint64_t take_event(coffer_status *status, const record_reader *reader, record_session *session,
+static uint64_t take_event(coffer_status *status, record_reader *reader, record_session *session,
                            record_slot *slot, const coffer__record_slot *ring, uint64_t tail)
 {
-    uint64_t word = word_at(ring, tail);
+    uint64_t word = record_word(ring, tail);
     uint8_t kind = (uint8_t)word;
-    uint64_t time = us_of(reader, session, word >> 8), second = word_at(ring, tail + 1);
+    uint64_t time = us_of(reader, session, word >> 8), second = record_word(ring, tail + 1);
     if (kind == COFFER__RECORD_MARKER) {
         *status = session->writer ? take_marker(session, ring, tail, time) : COFFER_OK;
         return 2 + (second + 7) / 8;
     }
     if (kind == COFFER__RECORD_COLLECTION) {
-        *status = session->writer ? record_session_collection(session, time, second, word_at(ring, tail + 2))
-                                  : COFFER_OK;
+        *status = session->writer
+                      ? record_session_collection(session, time, second, record_word(ring, tail + 2))
+                      : COFFER_OK;
         return 3;
     }
     if (kind == COFFER__RECORD_MAPPED || kind == COFFER__RECORD_UNMAPPED) {
         *status = session->writer ? take_mapping(session, slot, ring, tail, time) : COFFER_OK;
         return 3;
+    }
+    if (record_snapshot_words(kind)) {
+        *status = session->writer ? record_snapshot_event(session, ring, tail, time) : COFFER_OK;
+        return record_snapshot_words(kind);
     }
     uint64_t words = 2;
     record_event event = { .time = time,
@@ -265,7 +266,7 @@ static uint64_t take_event(coffer_status *status, const record_reader *reader, r
                            .thread = (uint16_t)(slot->thread < UINT16_MAX ? slot->thread : UINT16_MAX),
                            .type = COFFER_MLYZE_FREE };
     if (kind == COFFER__RECORD_ALLOC) {
-        uint64_t third = word_at(ring, tail + 2);
+        uint64_t third = record_word(ring, tail + 2);
         uint64_t number = second >> COFFER__RECORD_ADDRESS_BITS | third >> COFFER__RECORD_ADDRESS_BITS << 16;
         event.type = COFFER_MLYZE_ALLOC;
         event.size = third & COFFER__RECORD_ADDRESS_MASK;
@@ -277,8 +278,10 @@ static uint64_t take_event(coffer_status *status, const record_reader *reader, r
     }
     if (!*status && session->writer)
         *status = record_session_put(session, &event);
-    if (reader->options->live)
+    if (reader->options->live || reader->options->snapshot_at_peak)
         follow_live(session, &event);
+    if (reader->options->snapshot_at_peak)
+        record_snapshot_at_peak(reader, session);
     return words;
 }
 
@@ -290,9 +293,10 @@ static coffer_status take_until(record_reader *reader, record_session *session, 
     coffer_status status = COFFER_OK;
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed), shown = tail;
     while (!status && tail < slot->head) {
-        uint64_t word = word_at(ring, tail);
+        uint64_t word = record_word(ring, tail);
         uint8_t kind = (uint8_t)word;
-        if (kind == COFFER__RECORD_STACK || kind == COFFER__RECORD_MODULE || kind == COFFER__RECORD_CODE) {
+        if (kind == COFFER__RECORD_STACK || kind == COFFER__RECORD_MODULE || kind == COFFER__RECORD_CODE ||
+            kind == COFFER__RECORD_NAME) {
             take_words(ring, tail);
             shown = tail;
             status = take_untimed(session, slot, ring);
@@ -308,7 +312,7 @@ static coffer_status take_until(record_reader *reader, record_session *session, 
             shown = tail;
         }
     }
-    slot->next_time = tail < slot->head ? word_at(ring, tail) >> 8 : UINT64_MAX;
+    slot->next_time = tail < slot->head ? record_word(ring, tail) >> 8 : UINT64_MAX;
     take_words(ring, tail);
     return status;
 }

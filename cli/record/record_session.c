@@ -106,6 +106,7 @@ void record_session_free(record_session *session)
     record_map_free(&session->frames);
     record_map_free(&session->stacks);
     record_map_free(&session->codes);
+    record_map_free(&session->names);
     record_map_free(&session->live);
     coffer__free(session->path);
     coffer__free(session->command);

@@ -73,12 +73,17 @@ typedef struct record_session {
     /* The stack that was added last, outermost frame first: most of the next one is the same. */
     uint64_t last_frames[2 * COFFER__RECORD_DEPTH_MAX], last_ids[2 * COFFER__RECORD_DEPTH_MAX];
     size_t last_count;
-    record_map codes;     /* key of a Python function -> function id << 32 | file id */
-    record_mapping *maps; /* with --mmap */
+    record_map codes;        /* key of a Python function -> function id << 32 | file id */
+    record_map names;        /* number of a name in a heap snapshot -> function id */
+    uint64_t object;         /* of the heap snapshot, whose references follow */
+    uint64_t snapshots;      /* complete ones */
+    uint64_t snapshot_us;    /* when the last one was asked for */
+    uint64_t snapshot_bytes; /* live bytes then */
+    record_mapping *maps;    /* with --mmap */
     size_t map_count, map_capacity;
     uint64_t events, last_us, flushed_events;
     record_batch batch;
-    record_map live; /* with --live: address -> size */
+    record_map live; /* with --live and --snapshot-at-peak: address -> size */
     uint64_t live_bytes, peak_bytes, allocs;
     coffer_error err; /* why it stopped */
 } record_session;
@@ -91,6 +96,9 @@ typedef struct record_options {
     uint32_t depth, flags;
     uint64_t duration_us, max_size, sample_bytes;
     int toggle; /* signal, or 0 */
+    bool snapshot_at_peak;
+    uint64_t snapshot_every_us;
+    int snapshot_signal; /* or 0 */
     char **program;
 } record_options;
 
@@ -156,6 +164,29 @@ void record_slot_free(record_slot *slot);
 void record_keep_house(record_reader *reader);
 /* Stops recording with a message; the programs continue. */
 void record_stop(record_reader *reader, const record_session *session, const coffer_error *err);
+
+/* The word at a place of a ring. */
+static inline uint64_t record_word(const coffer__record_slot *ring, uint64_t at)
+{
+    return ring->ring[at & (COFFER__RECORD_RING_WORDS - 1)];
+}
+
+/* ---- record_snapshots.c: snapshots of a Python heap ---- */
+
+/* The name that types and references have in the snapshot. */
+coffer_status record_snapshot_name(record_session *session, const uint64_t *words, size_t count);
+/* Whether a record belongs to a snapshot; returns its words, or 0. */
+uint64_t record_snapshot_words(uint8_t kind);
+coffer_status record_snapshot_event(record_session *session, const coffer__record_slot *ring, uint64_t tail,
+                                    uint64_t time);
+/* Asks a process for a snapshot, unless one that it was asked for is still missing. */
+void record_snapshot_ask(record_reader *reader, record_session *session);
+/* Asks for a snapshot when memory has grown since the last one (--snapshot-at-peak). */
+void record_snapshot_at_peak(record_reader *reader, record_session *session);
+/* Asks for those that are due by time (--snapshot-every). */
+void record_snapshot_by_time(record_reader *reader, uint64_t now);
+/* Says why no snapshot was taken although the options ask for them. */
+void record_snapshot_report(const record_reader *reader);
 
 /* ---- record_symbols.c ---- */
 

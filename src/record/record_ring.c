@@ -50,6 +50,11 @@ uint64_t coffer__record_now(void)
            coffer__record_shared->control.time_base;
 }
 
+coffer__record_session *coffer__record_session_here(void)
+{
+    return &coffer__record_shared->sessions[session];
+}
+
 static void begin_session(uint32_t kind, uint32_t parent)
 {
     coffer__record_memory *shared = coffer__record_shared;
@@ -225,8 +230,14 @@ bool coffer__record_enter(coffer__record_thread *thread)
         return false;
     thread->busy = true;
     atomic_signal_fence(memory_order_seq_cst);
-    if (COFFER__RECORD_LIKELY(thread->slot && is == PROCESS_ON))
+    if (COFFER__RECORD_LIKELY(thread->slot && is == PROCESS_ON)) {
+        coffer__record_session *mine = &shared->sessions[session];
+        if (__builtin_expect(atomic_load_explicit(&mine->snapshots_wanted, memory_order_relaxed) !=
+                                 atomic_load_explicit(&mine->snapshots_asked, memory_order_relaxed),
+                             0))
+            coffer__record_snapshot_ask(mine);
         return true;
+    }
     if (start_thread(thread))
         return true;
     if (thread->off)
