@@ -72,11 +72,15 @@ static void copy_words(uint64_t *out, const coffer__record_slot *ring, uint64_t 
         out[i] = record_word(ring, at + i);
 }
 
-static void take_words(coffer__record_slot *ring, uint64_t tail)
+/* more : the pass goes on with this ring. A writer that waits is then woken when half of its ring is empty:
+ * each time it waits costs both sides a switch of processes. */
+static void take_words(coffer__record_slot *ring, uint64_t tail, bool more)
 {
+    uint64_t left = atomic_load_explicit(&ring->head, memory_order_relaxed) - tail;
     atomic_store_explicit(&ring->tail, tail, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&ring->waits, memory_order_relaxed)) {
+    if ((!more || left <= COFFER__RECORD_RING_WORDS / 2) &&
+        atomic_load_explicit(&ring->waits, memory_order_relaxed)) {
         atomic_fetch_add(&ring->room, 1);
         syscall(SYS_futex, &ring->room, FUTEX_WAKE, 1, NULL, NULL, 0);
     }
@@ -88,9 +92,18 @@ static record_session *session_of(const record_reader *reader, uint32_t number)
 }
 
 /* A stack becomes a part of the trace when an allocation uses it: by then all its modules are known. */
-static bool keep_stack(record_slot *slot, const coffer__record_slot *ring, uint64_t at, uint64_t count)
+static bool keep_stack(record_slot *slot, const coffer__record_slot *ring, uint64_t at, uint64_t other)
 {
-    size_t need = slot->raw_len + 2 + (size_t)count;
+    uint64_t second = record_word(ring, at + 1), number = second & UINT32_MAX;
+    size_t kept = (size_t)(second >> 32);
+    if (!slot->last)
+        slot->last = coffer__alloc_array(RECORD_FRAMES_MAX, sizeof *slot->last);
+    if (!slot->last || kept > slot->last_count || other > RECORD_FRAMES_MAX - kept)
+        return false;
+    memmove(slot->last + other, slot->last + slot->last_count - kept, kept * sizeof slot->last[0]);
+    copy_words(slot->last, ring, at + 3, other);
+    size_t count = slot->last_count = (size_t)other + kept;
+    size_t need = slot->raw_len + 2 + count;
     if (need > slot->raw_capacity) {
         size_t capacity = need > 2 * slot->raw_capacity ? need + 4096 : 2 * slot->raw_capacity;
         uint64_t *larger = coffer__realloc(slot->raw, capacity * sizeof *larger);
@@ -99,15 +112,14 @@ static bool keep_stack(record_slot *slot, const coffer__record_slot *ring, uint6
         slot->raw = larger;
         slot->raw_capacity = capacity;
     }
-    uint64_t number = record_word(ring, at + 1);
     uint64_t *entry = slot->raw + slot->raw_len;
     entry[0] = record_word(ring, at + 2);
     entry[1] = count;
-    copy_words(entry + 2, ring, at + 3, count);
+    memcpy(entry + 2, slot->last, count * sizeof *entry);
     record_map_remove(&slot->stacks, number);
-    bool kept = record_map_put(&slot->pending, number, slot->raw_len + 1);
+    bool added = record_map_put(&slot->pending, number, slot->raw_len + 1);
     slot->raw_len = need;
-    return kept;
+    return added;
 }
 
 static coffer_status stack_of(uint64_t *id, record_session *session, record_slot *slot, uint64_t number)
@@ -181,7 +193,7 @@ static coffer_status take_untimed(record_session *session, record_slot *slot, co
         }
     }
     if (tail != start)
-        take_words(ring, tail);
+        take_words(ring, tail, false);
     return status;
 }
 
@@ -297,7 +309,7 @@ static coffer_status take_until(record_reader *reader, record_session *session, 
         uint8_t kind = (uint8_t)word;
         if (kind == COFFER__RECORD_STACK || kind == COFFER__RECORD_MODULE || kind == COFFER__RECORD_CODE ||
             kind == COFFER__RECORD_NAME) {
-            take_words(ring, tail);
+            take_words(ring, tail, true);
             shown = tail;
             status = take_untimed(session, slot, ring);
             tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
@@ -308,12 +320,12 @@ static coffer_status take_until(record_reader *reader, record_session *session, 
         tail += take_event(&status, reader, session, slot, ring, tail);
         reader->events++;
         if (tail - shown >= PORTION) {
-            take_words(ring, tail);
+            take_words(ring, tail, true);
             shown = tail;
         }
     }
     slot->next_time = tail < slot->head ? record_word(ring, tail) >> 8 : UINT64_MAX;
-    take_words(ring, tail);
+    take_words(ring, tail, false);
     return status;
 }
 
@@ -322,7 +334,7 @@ static coffer_status take_until(record_reader *reader, record_session *session, 
 /* A ring whose session cannot be written any more is emptied, so that nobody waits for it. */
 static void empty(record_slot *slot, coffer__record_slot *ring)
 {
-    take_words(ring, slot->head);
+    take_words(ring, slot->head, false);
     slot->next_time = UINT64_MAX;
 }
 
@@ -436,6 +448,7 @@ void record_slot_free(record_slot *slot)
     record_map_free(&slot->stacks);
     record_map_free(&slot->pending);
     coffer__free(slot->raw);
+    coffer__free(slot->last);
     *slot = (record_slot){ 0 };
 }
 

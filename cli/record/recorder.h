@@ -37,7 +37,7 @@ typedef struct record_mapping {
     uint16_t thread;
 } record_mapping;
 
-enum { RECORD_BATCH = 4096 };
+enum { RECORD_BATCH = 4096, RECORD_FRAMES_MAX = 2 * COFFER__RECORD_DEPTH_MAX };
 
 /* One event; the columns mean what those of coffer_mlyze_events mean. */
 typedef struct record_event {
@@ -71,7 +71,7 @@ typedef struct record_session {
     size_t frame_count, frame_capacity;
     record_map stacks; /* hash -> id */
     /* The stack that was added last, outermost frame first: most of the next one is the same. */
-    uint64_t last_frames[2 * COFFER__RECORD_DEPTH_MAX], last_ids[2 * COFFER__RECORD_DEPTH_MAX];
+    uint64_t last_frames[RECORD_FRAMES_MAX], last_ids[RECORD_FRAMES_MAX];
     size_t last_count;
     record_map codes;        /* key of a Python function -> function id << 32 | file id */
     record_map names;        /* number of a name in a heap snapshot -> function id */
@@ -136,6 +136,8 @@ typedef struct record_slot {
     record_map pending; /* number in the ring -> offset in raw + 1 */
     uint64_t *raw;      /* hash, count, frames */
     size_t raw_len, raw_capacity;
+    uint64_t *last; /* the stack that came last, with room for RECORD_FRAMES_MAX */
+    size_t last_count;
     char name[16];
     uint64_t head, next_time;
 } record_slot;

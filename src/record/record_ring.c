@@ -181,7 +181,7 @@ static void make_tables(coffer__record_thread *thread)
     thread->stacks = memory == MAP_FAILED ? NULL : memory;
     thread->stack_mask = count - 1;
     if (thread->walk) {
-        thread->walk->count = 0;
+        thread->walk->count = thread->walk->told_count = 0;
         return;
     }
     memory = mmap(NULL, sizeof *thread->walk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -313,7 +313,7 @@ bool coffer__record_reserve(coffer__record_thread *thread, uint32_t words)
 
 void coffer__record_publish(coffer__record_thread *thread)
 {
-    enum { WAKE_WORDS = COFFER__RECORD_RING_WORDS / 4 };
+    enum { WAKE_WORDS = COFFER__RECORD_RING_WORDS / 2 }; /* the other half fills while the reader wakes */
     coffer__record_slot *slot = thread->slot;
     uint64_t before = atomic_load_explicit(&slot->head, memory_order_relaxed);
     atomic_store_explicit(&slot->head, thread->head, memory_order_release);

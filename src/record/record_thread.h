@@ -23,6 +23,8 @@ typedef struct coffer__record_walk {
     coffer__record_step steps[2 * COFFER__RECORD_DEPTH_MAX];
     coffer__record_step inner[COFFER__RECORD_DEPTH_MAX + 1]; /* scratch */
     uint64_t words[2 * COFFER__RECORD_DEPTH_MAX];            /* a stack with Python frames */
+    uint64_t told[2 * COFFER__RECORD_DEPTH_MAX];             /* the stack that the reader heard of last */
+    uint32_t told_count;
 } coffer__record_walk;
 
 typedef struct coffer__record_python_rows coffer__record_python_rows;

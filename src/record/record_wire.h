@@ -91,7 +91,8 @@ typedef struct coffer__record_memory {
  *   ALLOC  time; address | stack << 48; size | (stack >> 16) << 48
  *   FREE   time; address
  *   MAPPED like ALLOC;  UNMAPPED time; address; length;  COLLECTION time; objects; bytes
- *   STACK  number of frames; number of the stack in this ring; hash; frames, innermost first
+ *   STACK  number of frames that follow; number of the stack in this ring | number of outer frames that are
+ *          those of the STACK before << 32; hash; the other frames, innermost first
  *   MODULE number of words after this one; start; end; bias; length of the build-id; build-id; path
  *   MARKER time; number of bytes; text
  *   CODE   number of words after this one; number; length of the name << 32 | that of the file; name; file
