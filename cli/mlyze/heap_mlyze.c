@@ -297,7 +297,8 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     int status = CLI_OK;
     coffer_status read = read_rows(&answer, number, &err);
     if (read == COFFER_E_NOT_FOUND)
-        status = cli_fail(cli_operand(args, 0), &err, "snapshots are OBJECT, REFERENCE and SNAPSHOT events");
+        status = cli_fail(cli_operand(args, 0), &err,
+                          "'coffer record --snapshot-at-peak -- python3 APP' takes snapshots");
     else if (read)
         status = cli_fail(cli_operand(args, 0), &err, NULL);
     else

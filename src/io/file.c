@@ -33,6 +33,8 @@ int coffer__file_try_open(const char *path, int flags, mode_t mode)
     while (fd < 0 && errno == EINTR);
     if (fd >= 0 && (flags & O_ACCMODE) == O_RDONLY && !(flags & O_DIRECTORY))
         coffer__inputs_note(fd);
+    if (fd >= 0 && (flags & O_EXCL) && (flags & O_CREAT))
+        coffer__inputs_forget(fd);
     return fd;
 }
 
