@@ -368,7 +368,7 @@ coffer_status coffer__mldf_repair_file(coffer_report *out, coffer_source *src, c
     open_options.limits = opts->limits;
     open_options.verify = true;
     if (opts->copy)
-        status = coffer_mldf_open(&copy, opts->copy, &open_options, err);
+        status = coffer__mldf_open_strict(&copy, opts->copy, &open_options, err);
     if (status)
         return status;
     options.copy = copy;
