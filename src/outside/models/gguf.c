@@ -326,6 +326,8 @@ static coffer_status read_front(coffer__gguf *gguf, coffer__gguf_input *input, c
         return status;
     if (!coffer__align_up(&payloads, input->at, gguf->alignment))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, input->at, "the payloads begin past 64 bits");
+    gguf->front = input->at;
+    gguf->payloads = payloads;
     uint64_t expected = expected_size(gguf, payloads);
     for (size_t i = 0; !status && i < gguf->tensor_count; i++) {
         coffer_error why = COFFER_ERROR_INIT;
