@@ -130,6 +130,8 @@ static coffer_status load_fields(coffer__mldf_rescue *work, coffer_error *err)
 static coffer_status start(coffer__mldf_rescue *work, const char *path, coffer_error *err)
 {
     coffer_mldf_writer_opts options = coffer__mldf_settings_of(&work->set);
+    if (options.page_size == 0 && work->opts->copy)
+        options.page_size = coffer__mldf_settings_of(work->opts->copy).page_size;
     options.overwrite = work->opts->overwrite;
     options.limits = &work->set.limits;
     options.key = work->opts->key;
