@@ -76,8 +76,7 @@ static int seconds_to_wait(void)
                                                                                            : PIPE_WAIT;
 }
 
-/* Waits until a program has the named pipe open for writing: opening it the usual way would wait for ever
- * when there is none. `fd` does not block; it does afterwards. */
+/* Waits until a program has the named pipe open for writing. `fd` does not block; it does afterwards. */
 static coffer_status wait_for_writer(coffer__stream *pipe, coffer_error *err)
 {
     int most = 1000 * seconds_to_wait();

@@ -22,8 +22,8 @@ typedef struct coffer__stream {
     bool has_first;
 } coffer__stream;
 
-/* Waits for a named pipe until a program has it open for writing, for COFFER_PIPE_WAIT seconds (60): opening
- * it the usual way would wait for ever when there is none. */
+/* Waits for a named pipe until a program has it open for writing, but at most COFFER_PIPE_WAIT seconds (60):
+ * a plain open would wait for ever without a writer. */
 coffer_status coffer__stream_open(coffer__stream *out, const char *path, coffer_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a reader of GGUF files accepts and a check reports: bytes that belong to no tensor, and texts that are
- * not UTF-8. */
+/* A check of GGUF files reports more than a reader refuses: bytes that belong to no tensor, and texts that
+ * are not UTF-8. */
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
