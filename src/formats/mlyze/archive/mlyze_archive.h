@@ -75,7 +75,7 @@ typedef coffer_status coffer__mlyze_put_bytes(void *context, const uint8_t *byte
 
 /* Where the bytes of extension events are, which columns do not have completely. */
 typedef struct coffer__mlyze_bodies {
-    const uint8_t *bytes; /* NULL = there are no extension events */
+    const uint8_t *bytes; /* NULL = without extension events */
     size_t len;
     bool others_only; /* the bytes have no ALLOC and FREE events */
 } coffer__mlyze_bodies;
