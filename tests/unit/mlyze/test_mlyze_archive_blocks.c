@@ -1,4 +1,5 @@
-/* Repair of archives: every event of every intact block is kept, whatever else is damaged. */
+/* Archives of many small blocks: they answer as the plain trace does, and repair keeps every event of every
+ * intact block. */
 #include "formats/mlyze/archive/mlyze_archive.h"
 #include "support/trace.h"
 
@@ -16,7 +17,7 @@ static const uint32_t archive_flags = COFFER__MLYZE_FLAG_BLOCKS | COFFER__MLYZE_
 
 /* An archive with small blocks, and where they end. */
 typedef struct small_archive {
-    trace_builder made;
+    trace_builder made, plain;
     coffer_mlyze_events events;
     size_t ends[BLOCKS];
 } small_archive;
@@ -51,14 +52,12 @@ static void build(small_archive *archive)
 {
     coffer__mlyze_packer packer;
     coffer_limits limits = COFFER_LIMITS_INIT;
-    trace_builder plain;
-    trace_sample(&plain, 0, EVENTS, 0);
-    coffer_source *src = trace_source(&plain);
+    trace_sample(&archive->plain, 0, EVENTS, 0);
+    coffer_source *src = trace_source(&archive->plain);
     coffer_mlyze *trace = trace_open(src, NULL);
     archive->events = trace_read_all(trace);
     coffer_mlyze_close(trace);
     coffer_source_close(src);
-    trace_dispose(&plain);
     trace_begin(&archive->made, archive_flags, NULL);
     assert_int_equal(coffer__mlyze_packer_init(&packer, append, &archive->made.file, 0, &limits, NULL),
                      COFFER_OK);
@@ -75,7 +74,85 @@ static void dispose(small_archive *archive)
 {
     trace_columns_free(&archive->events);
     trace_dispose(&archive->made);
+    trace_dispose(&archive->plain);
 }
+
+/* ---- Answers ---- */
+
+static coffer_mlyze_stats *stats_of(const trace_builder *made, const coffer_mlyze_stats_opts *opts)
+{
+    coffer_mlyze_stats *stats = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_source *src = trace_source(made);
+    coffer_mlyze *trace = trace_open(src, NULL);
+    if (coffer_mlyze_stats_new(&stats, trace, opts, &err))
+        fail_msg("%s", err.text);
+    coffer_mlyze_close(trace);
+    coffer_source_close(src);
+    return stats;
+}
+
+static void assert_same_rows(const coffer_mlyze_stats *a, const coffer_mlyze_stats *b)
+{
+    size_t count = coffer_mlyze_stats_stack_count(a), threads = coffer_mlyze_stats_thread_count(a);
+    assert_int_equal(count, coffer_mlyze_stats_stack_count(b));
+    for (size_t i = 0; i < count; i++)
+        assert_memory_equal(coffer_mlyze_stats_stack_at(a, i), coffer_mlyze_stats_stack_at(b, i),
+                            sizeof(coffer_mlyze_stack_row));
+    assert_int_equal(threads, coffer_mlyze_stats_thread_count(b));
+    for (size_t i = 0; i < threads; i++) {
+        const coffer_mlyze_thread_row *one = coffer_mlyze_stats_thread_at(a, i),
+                                      *two = coffer_mlyze_stats_thread_at(b, i);
+        assert_int_equal(one->thread, two->thread);
+        assert_memory_equal(&one->allocs, &two->allocs, 5 * sizeof one->allocs);
+    }
+}
+
+static void assert_same_answers(const small_archive *archive, const coffer_mlyze_stats_opts *opts)
+{
+    coffer_mlyze_stats *a = stats_of(&archive->plain, opts), *b = stats_of(&archive->made, opts);
+    size_t phases = coffer_mlyze_stats_phase_count(a), marks = coffer_mlyze_stats_mark_count(a);
+    assert_memory_equal(coffer_mlyze_stats_totals(a), coffer_mlyze_stats_totals(b),
+                        sizeof(coffer_mlyze_totals));
+    assert_memory_equal(coffer_mlyze_stats_sizes(a), coffer_mlyze_stats_sizes(b),
+                        sizeof(coffer_mlyze_histogram));
+    assert_memory_equal(coffer_mlyze_stats_lifetimes(a), coffer_mlyze_stats_lifetimes(b),
+                        sizeof(coffer_mlyze_histogram));
+    assert_same_rows(a, b);
+    assert_int_equal(phases, coffer_mlyze_stats_phase_count(b));
+    for (size_t i = 0; i < phases; i++)
+        assert_memory_equal(coffer_mlyze_stats_phase_at(a, i), coffer_mlyze_stats_phase_at(b, i),
+                            sizeof(coffer_mlyze_phase));
+    assert_int_equal(marks, coffer_mlyze_stats_mark_count(b));
+    for (size_t i = 0; i < marks; i++)
+        assert_int_equal(coffer_mlyze_stats_mark_at(a, i)->live_bytes,
+                         coffer_mlyze_stats_mark_at(b, i)->live_bytes);
+    coffer_mlyze_stats_free(a);
+    coffer_mlyze_stats_free(b);
+}
+
+static void an_archive_answers_as_the_plain_trace_does(void **state)
+{
+    static const uint64_t windows[][2] = { { 0, UINT64_MAX }, { 0, 300 },     { 1, 299 },  { 123, 1777 },
+                                           { 300, 600 },      { 1999, 2000 }, { 700, 700 } };
+    small_archive archive;
+    (void)state;
+    build(&archive);
+    for (size_t i = 0; i < 8 * sizeof windows / sizeof windows[0]; i++) {
+        coffer_mlyze_stats_opts opts = COFFER_MLYZE_STATS_OPTS_INIT;
+        opts.begin = windows[i / 8][0];
+        opts.end = windows[i / 8][1];
+        opts.threads = 1 + i % 2;
+        opts.temporary_allocs = i & 2 ? 5 : 0;
+        opts.temporary_us = i & 4 ? 50 : 0;
+        opts.growth_windows = i & 4 ? 7 : 0;
+        opts.min_age_us = i & 2 ? 1000 : 0;
+        assert_same_answers(&archive, &opts);
+    }
+    dispose(&archive);
+}
+
+/* ---- Repair ---- */
 
 static coffer_report *repair(const uint8_t *bytes, size_t len)
 {
@@ -192,10 +269,11 @@ static void check_says_which_names_were_lost_and_which_events_were_kept(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_archive_answers_as_the_plain_trace_does),
         cmocka_unit_test(an_archive_cut_anywhere_keeps_every_complete_block),
         cmocka_unit_test(a_damaged_header_costs_no_events),
         cmocka_unit_test(damaged_header_and_metadata_cost_names_only),
         cmocka_unit_test(check_says_which_names_were_lost_and_which_events_were_kept),
     };
-    return cmocka_run_group_tests_name("mlyze_archive_repair", tests, temp_setup, temp_teardown);
+    return cmocka_run_group_tests_name("mlyze_archive_blocks", tests, temp_setup, temp_teardown);
 }
