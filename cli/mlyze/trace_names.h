@@ -40,7 +40,7 @@ void trace_tell_note(const char *path, const char *format, ...) COFFER_PRINTF(2,
  * computed. */
 void trace_add_lost(coffer_node *root, const coffer_mlyze *trace);
 
-/* " ± 1.2 MiB" for bytes of so many blocks of a sampled trace, else "". */
+/* " ± 1.2 MiB" for the bytes of a number of blocks of a sampled trace, else "". */
 const char *trace_error(term_text out, const coffer_mlyze *trace, uint64_t allocs);
 /* "PREFIX_error_bytes", or "error_bytes" for NULL, of a sampled trace. */
 void trace_add_error(coffer_node *map, const char *prefix, const coffer_mlyze *trace, uint64_t allocs);

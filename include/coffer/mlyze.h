@@ -143,8 +143,8 @@ COFFER_API const char *coffer_mlyze_file_name(const coffer_mlyze *trace, uint64_
 COFFER_API const char *coffer_mlyze_function_name(const coffer_mlyze *trace, uint64_t id);
 COFFER_API const char *coffer_mlyze_thread_name(const coffer_mlyze *trace, uint16_t thread);
 
-/* In a sampled trace one block is recorded for so many bytes on average; 0 = every block was recorded. The
- * size of a recorded block then stands for those around it: sums of bytes are estimates, and counts are
+/* The average number of bytes between two recorded blocks of a sampled trace; 0 = every block was recorded.
+ * The size of a recorded block then includes those around it: sums of bytes are estimates, and counts are
  * numbers of recorded blocks. */
 COFFER_API uint64_t coffer_mlyze_sampling_bytes(const coffer_mlyze *trace);
 /* With 95 % probability a sum over `allocs` recorded blocks is at most this many bytes away from the truth:

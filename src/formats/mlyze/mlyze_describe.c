@@ -48,7 +48,7 @@ static coffer_status take_census(census *counts, const coffer_mlyze *trace, size
     return status;
 }
 
-/* What the sums of a sampled trace are worth. */
+/* The sum of a sampled trace is an estimate. */
 static void describe_sampling(coffer_node *out, const coffer_mlyze *trace, const census *found)
 {
     uint64_t interval = coffer_mlyze_sampling_bytes(trace);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* A single thread decodes so many events at once; their columns stay in its cache. */
+/* The number of events that a single thread decodes at once; their columns stay in its cache. */
 #define STEP ((size_t)2048)
 
 /* A block of the archive; with several threads the next one is decoded while one is followed. */
@@ -30,7 +30,7 @@ typedef struct numbered {
 
 /* ---- One event ---- */
 
-/* What the loop over the columns changes with every event. */
+/* State of the loop over the columns. */
 typedef struct loop {
     const numbered *run;
     coffer_mlyze_events events;

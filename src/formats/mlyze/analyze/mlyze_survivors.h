@@ -11,7 +11,7 @@ typedef struct coffer__mlyze_survivor {
     uint16_t thread;
 } coffer__mlyze_survivor;
 
-/* What is still live of the allocations of one archive block. */
+/* Allocations of one archive block that are still live. */
 typedef struct coffer__mlyze_generation {
     coffer__mlyze_survivor *items;
     size_t count, dead, charged; /* charged : to the budget */

@@ -51,7 +51,7 @@ coffer_status coffer__mlyze_unpack_some(coffer_mlyze_events *out, coffer__mlyze_
                                         size_t max, coffer_error *err);
 void coffer__mlyze_unpacker_free(coffer__mlyze_unpacker *unpacker);
 
-/* The number of the allocation that a name stands for. */
+/* The number of a named allocation. */
 static inline uint64_t coffer__mlyze_number_of(const coffer__mlyze_unpacker *unpacker, uint64_t name)
 {
     return name < unpacker->import_count ? unpacker->values[name]
