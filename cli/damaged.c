@@ -44,8 +44,8 @@ bool cli_offers_damaged(void)
 
 void cli_add_damaged(coffer_node *root)
 {
-    if (report)
-        coffer__ignore(coffer__source_describe_damage(root, report, NULL)); /* a failure sticks in the node */
+    if (report && coffer_report_count(report) > 0)
+        coffer_report_describe(root, "damaged", report);
 }
 
 int cli_finish_damaged(int status)
