@@ -1,7 +1,6 @@
 /* --damaged keep: damage of the inputs is accepted while a verb runs, and reported at its end. */
 #include "args.h"
 #include "base/fail.h"
-#include "io/source_private.h"
 #include "term.h"
 
 #include <inttypes.h>

@@ -119,7 +119,7 @@ static const char *hint_for_system_error(const char *path, const coffer_error *e
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (err->system_error == hints[i].number)
             return hints[i].hint;
-    if (path && coffer_is_remote(path) && err->subject == COFFER_SUBJECT_INPUT)
+    if (path && coffer_is_remote(path) && err->subject != COFFER_SUBJECT_OTHER)
         return hint_for_remote(path, err);
     if (!path || err->subject == COFFER_SUBJECT_OTHER)
         return err->system_error == ENOENT ? "the file does not exist; check the spelling and the folder"

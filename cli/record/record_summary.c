@@ -7,7 +7,6 @@
 #include "term.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
