@@ -345,6 +345,7 @@ const cli_verb *const cli_verbs[] = {
     &timeline,
     &heatmap,
     &sheet,
+    &cli_verb_report,
     &cli_verb_help,
     &cli_verb_formats,
     &cli_verb_completion,

@@ -37,6 +37,10 @@ foreach(server nginx s3)
 endforeach()
 set_tests_properties(remote.put remote.faults remote.nginx remote.s3 PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 
+# Reports, read without a browser; web/test/browser.mjs reads them with one.
+add_test(NAME web.report COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/web/smoke.py $<TARGET_FILE:coffer_command> ${CMAKE_CURRENT_SOURCE_DIR})
+set_tests_properties(web.report PROPERTIES TIMEOUT 120)
+
 # Each example runs in an empty folder; examples/NAME.expected is what it prints, where that is fixed.
 file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
 foreach(source IN LISTS example_sources)

@@ -16,6 +16,7 @@
 #include "coffer/mlyze.h"
 #include "coffer/mscan.h"
 #include "coffer/node.h"
+#include "coffer/page.h"
 #include "coffer/progress.h"
 #include "coffer/pycauset.h"
 #include "coffer/quant.h"
