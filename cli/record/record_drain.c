@@ -72,7 +72,7 @@ static void copy_words(uint64_t *out, const coffer__record_slot *ring, uint64_t 
         out[i] = record_word(ring, at + i);
 }
 
-/* more : the pass goes on with this ring. A writer that waits is then woken when half of its ring is empty:
+/* more : the pass continues with this ring. A writer that waits is then woken when half of its ring is empty:
  * each time it waits costs both sides a switch of processes. */
 static void take_words(coffer__record_slot *ring, uint64_t tail, bool more)
 {
