@@ -368,6 +368,43 @@ static PyObject *compact(PyObject *module, PyObject *args)
                             err.subject == COFFER_SUBJECT_OUTPUT && out != Py_None ? out : in);
 }
 
+/* put(path or None, address, overwrite, part_size, parallel, abort, progress) */
+static PyObject *put(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_put_opts opts = COFFER_PUT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *in, *callable;
+    const char *address;
+    unsigned long long part_size;
+    unsigned int parallel;
+    int overwrite, abort_only;
+    if (!PyArg_ParseTuple(args, "OspKIpO", &in, &address, &overwrite, &part_size, &parallel, &abort_only,
+                          &callable))
+        return NULL;
+    PyObject *path = in != Py_None ? core_path(in) : NULL;
+    coffer_node *node = PyErr_Occurred() ? NULL : core_node_new();
+    if (!node) {
+        Py_XDECREF(path);
+        return NULL;
+    }
+    opts.overwrite = overwrite;
+    opts.part_size = part_size;
+    opts.parallel = parallel;
+    opts.progress = core_progress_init(&progress, callable);
+    const char *text = path ? PyBytes_AsString(path) : NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = abort_only ? coffer_put_abort(node, text, address, &opts, &err)
+                        : coffer_put(node, text, address, &opts, &err);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(path);
+    PyObject *target = PyTuple_GetItem(args, 1);
+    return core_node_result(state, status, &err, node,
+                            err.subject == COFFER_SUBJECT_OUTPUT || !text ? target : in);
+}
+
 static PyMethodDef functions[] = {
     { "describe", describe, METH_VARARGS, NULL },
     { "entries", entries, METH_VARARGS, NULL },
@@ -378,6 +415,7 @@ static PyMethodDef functions[] = {
     { "convert_temporary", convert_temporary, METH_VARARGS, NULL },
     { "conversions", conversions, METH_NOARGS, NULL },
     { "compact", compact, METH_VARARGS, NULL },
+    { "put", put, METH_VARARGS, NULL },
     { "about", about, METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },
 };
