@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 # Programs and their parts, with the seconds that each part may take.
 PROGRAMS = {
-    "models": {"opening": 60, "loading": 240, "dequantizing": 60},
+    "models": {"opening": 60, "loading": 240, "dequantizing": 120},
     "sets": {"values": 40, "batches": 40},
     "loaders": {"samples": 180, "pictures": 180},
     "scans": {"stats": 90},
@@ -159,7 +159,7 @@ def unit_for(seconds):
 def value_text(goal):
     if "value" not in goal:
         return "not measured"
-    return shown(goal["value"], unit_for(goal["value"])) if goal["peer"] is None else f"{goal['value']:.2f} times"
+    return shown(goal["value"], unit_for(goal["value"])) if goal["peer"] is None else f"{goal['value']:.{2 if goal['value'] < 100 else 0}f} times"
 
 
 def print_goals(verdicts):
