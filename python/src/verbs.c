@@ -35,7 +35,7 @@ static coffer_file *open_known(core_state *state, PyObject *path)
     return NULL;
 }
 
-/* Opens a file and makes a tree for what is said about it. NULL with an exception. */
+/* Opens a file and makes an empty tree for its description. NULL with an exception. */
 static coffer_node *open_for_tree(coffer_file **file, core_state *state, PyObject *path)
 {
     *file = open_known(state, path);
