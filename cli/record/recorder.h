@@ -140,6 +140,7 @@ typedef struct record_slot {
     size_t last_count;
     char name[16];
     uint64_t head, next_time;
+    uint64_t units; /* time of the last allocation or release, in units of the ring */
 } record_slot;
 
 typedef struct record_reader {
@@ -167,6 +168,18 @@ void record_keep_house(record_reader *reader);
 /* Stops recording with a message; the programs continue. */
 void record_stop(record_reader *reader, const record_session *session, const coffer_error *err);
 
+/* ---- record_take.c: from one ring to its session ---- */
+
+/* Gives the words before `tail` back to the writer. more : the pass continues with this ring. A writer that
+ * waits is then woken when half of its ring is empty: each time it waits costs both sides a switch of
+ * processes. */
+void record_take_words(coffer__record_slot *ring, uint64_t tail, bool more);
+/* Takes the records without a time at the front of a ring. Sets slot->next_time, or UINT64_MAX when the
+ * ring is empty. */
+coffer_status record_take_untimed(record_session *session, record_slot *slot, coffer__record_slot *ring);
+/* Takes events up to a time. */
+coffer_status record_take_until(record_reader *reader, record_session *session, record_slot *slot,
+                                coffer__record_slot *ring, uint64_t limit);
 /* The word at a place of a ring. */
 static inline uint64_t record_word(const coffer__record_slot *ring, uint64_t at)
 {

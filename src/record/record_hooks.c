@@ -86,9 +86,30 @@ __attribute__((constructor)) static void start(void)
 
 /* ---- Events ---- */
 
+/* The units since the event before, if the short form of a record can have them. Times are rounded down in
+ * the same way on all threads, so their order stays. */
+static inline bool is_brief(uint64_t *units, coffer__record_thread *thread, uint64_t address, uint64_t time,
+                            unsigned bits)
+{
+    uint64_t now = time >> COFFER__RECORD_UNIT_SHIFT;
+    *units = now - thread->units;
+    thread->units = now;
+    return *units >> bits == 0 && address % (1 << COFFER__RECORD_ALIGN_SHIFT) == 0;
+}
+
 static void put_alloc(coffer__record_thread *thread, const void *block, size_t size, uint32_t stack)
 {
-    uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK;
+    uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK, units;
+    if (COFFER__RECORD_LIKELY(
+            is_brief(&units, thread, address, thread->time, COFFER__RECORD_ALLOC_UNIT_BITS) &&
+            size >> (64 - 8 - COFFER__RECORD_ALLOC_UNIT_BITS) == 0 &&
+            stack >> COFFER__RECORD_BRIEF_STACK_BITS == 0)) {
+        coffer__record_put(thread, (uint64_t)size << (8 + COFFER__RECORD_ALLOC_UNIT_BITS) | units << 8 |
+                                       COFFER__RECORD_BRIEF_ALLOC);
+        coffer__record_put(thread,
+                           address >> COFFER__RECORD_ALIGN_SHIFT << COFFER__RECORD_BRIEF_STACK_BITS | stack);
+        return;
+    }
     coffer__record_put(thread, thread->time << 8 | COFFER__RECORD_ALLOC);
     coffer__record_put(thread, address | (uint64_t)stack << COFFER__RECORD_ADDRESS_BITS);
     coffer__record_put(thread, (size & COFFER__RECORD_ADDRESS_MASK) | (uint64_t)(stack >> 16)
@@ -97,8 +118,15 @@ static void put_alloc(coffer__record_thread *thread, const void *block, size_t s
 
 static void put_free(coffer__record_thread *thread, const void *block, uint64_t time)
 {
+    uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK, units;
+    if (COFFER__RECORD_LIKELY(is_brief(&units, thread, address, time, COFFER__RECORD_FREE_UNIT_BITS))) {
+        coffer__record_put(thread,
+                           address >> COFFER__RECORD_ALIGN_SHIFT << (1 + COFFER__RECORD_FREE_UNIT_BITS) |
+                               units << 1 | COFFER__RECORD_BRIEF_FREE);
+        return;
+    }
     coffer__record_put(thread, time << 8 | COFFER__RECORD_FREE);
-    coffer__record_put(thread, (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK);
+    coffer__record_put(thread, address);
 }
 
 static inline uint32_t stack_of(coffer__record_thread *thread, const void *frame)

@@ -33,6 +33,7 @@ typedef struct coffer__record_thread {
     coffer__record_slot *slot; /* NULL until the first event */
     uint64_t head, tail;       /* tail: what was last seen of it */
     uint64_t time;             /* of the last event */
+    uint64_t units;            /* of the last allocation or release in the ring */
     bool busy;                 /* inside a hook */
     bool off;                  /* this thread cannot record */
     uint8_t exits;             /* how often the end of the thread was announced */
