@@ -366,8 +366,9 @@ EXPORT int dlclose(void *handle)
 {
     if (!is_ready())
         return -1;
+    uint64_t before = coffer__record_shared ? coffer__record_unloads() : 0;
     int result = next.dlclose(handle);
-    if (coffer__record_shared)
+    if (coffer__record_shared && coffer__record_unloads() != before)
         coffer__record_forget_modules();
     return result;
 }

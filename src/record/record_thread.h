@@ -20,6 +20,7 @@ typedef struct coffer__record_step {
 typedef struct coffer__record_walk {
     uint32_t first, count; /* steps[first] is the innermost */
     bool complete;         /* it reaches the outermost frame */
+    uint32_t generation;   /* of the loaded modules */
     coffer__record_step steps[2 * COFFER__RECORD_DEPTH_MAX];
     coffer__record_step inner[COFFER__RECORD_DEPTH_MAX + 1]; /* scratch */
     uint64_t words[2 * COFFER__RECORD_DEPTH_MAX];            /* a stack with Python frames */
@@ -145,5 +146,7 @@ bool coffer__record_sampled(const void *block);
  * .eh_frame_hdr. */
 const uint8_t *coffer__record_module(coffer__record_thread *thread, uintptr_t pc);
 void coffer__record_reset_modules(void);
+/* How many modules were unloaded. Not for hooks of allocations: it takes the lock of the loader. */
+uint64_t coffer__record_unloads(void);
 
 #endif
