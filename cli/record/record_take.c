@@ -261,7 +261,8 @@ static uint64_t take_event(coffer_status *status, record_reader *reader, record_
 {
     uint64_t word = record_word(ring, tail);
     uint8_t kind = kind_of(word);
-    uint64_t time = us_of(reader, session, time_of(slot, word)), second = record_word(ring, tail + 1);
+    uint64_t time = us_of(reader, session, time_of(slot, word));
+    uint64_t second = kind == COFFER__RECORD_BRIEF_FREE ? 0 : record_word(ring, tail + 1);
     if (kind == COFFER__RECORD_MARKER) {
         *status = session->writer ? take_marker(session, ring, tail, time) : COFFER_OK;
         return 2 + (second + 7) / 8;

@@ -86,49 +86,6 @@ __attribute__((constructor)) static void start(void)
 
 /* ---- Events ---- */
 
-/* The units since the event before, if the short form of a record can have them. Times are rounded down in
- * the same way on all threads, so their order stays. */
-static inline bool is_brief(uint64_t *units, coffer__record_thread *thread, uint64_t address, uint64_t time,
-                            unsigned bits)
-{
-    uint64_t now = time >> COFFER__RECORD_UNIT_SHIFT;
-    *units = now - thread->units;
-    thread->units = now;
-    return *units >> bits == 0 && address % (1 << COFFER__RECORD_ALIGN_SHIFT) == 0;
-}
-
-static void put_alloc(coffer__record_thread *thread, const void *block, size_t size, uint32_t stack)
-{
-    uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK, units;
-    if (COFFER__RECORD_LIKELY(
-            is_brief(&units, thread, address, thread->time, COFFER__RECORD_ALLOC_UNIT_BITS) &&
-            size >> (64 - 8 - COFFER__RECORD_ALLOC_UNIT_BITS) == 0 &&
-            stack >> COFFER__RECORD_BRIEF_STACK_BITS == 0)) {
-        coffer__record_put(thread, (uint64_t)size << (8 + COFFER__RECORD_ALLOC_UNIT_BITS) | units << 8 |
-                                       COFFER__RECORD_BRIEF_ALLOC);
-        coffer__record_put(thread,
-                           address >> COFFER__RECORD_ALIGN_SHIFT << COFFER__RECORD_BRIEF_STACK_BITS | stack);
-        return;
-    }
-    coffer__record_put(thread, thread->time << 8 | COFFER__RECORD_ALLOC);
-    coffer__record_put(thread, address | (uint64_t)stack << COFFER__RECORD_ADDRESS_BITS);
-    coffer__record_put(thread, (size & COFFER__RECORD_ADDRESS_MASK) | (uint64_t)(stack >> 16)
-                                                                          << COFFER__RECORD_ADDRESS_BITS);
-}
-
-static void put_free(coffer__record_thread *thread, const void *block, uint64_t time)
-{
-    uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK, units;
-    if (COFFER__RECORD_LIKELY(is_brief(&units, thread, address, time, COFFER__RECORD_FREE_UNIT_BITS))) {
-        coffer__record_put(thread,
-                           address >> COFFER__RECORD_ALIGN_SHIFT << (1 + COFFER__RECORD_FREE_UNIT_BITS) |
-                               units << 1 | COFFER__RECORD_BRIEF_FREE);
-        return;
-    }
-    coffer__record_put(thread, time << 8 | COFFER__RECORD_FREE);
-    coffer__record_put(thread, address);
-}
-
 static inline uint32_t stack_of(coffer__record_thread *thread, const void *frame)
 {
     if (!(coffer__record_shared->control.flags & COFFER__RECORD_WITH_STACKS))
@@ -154,7 +111,7 @@ static inline void note_alloc(const void *block, size_t size, const void *frame)
     if (coffer__record_reserve(thread, 3)) {
         coffer__record_begin(thread);
         thread->time = coffer__record_now();
-        put_alloc(thread, block, size, stack);
+        coffer__record_put_alloc(thread, block, size, stack);
         coffer__record_publish(thread);
         coffer__record_end(thread);
     }
@@ -169,7 +126,7 @@ static inline void note_free(const void *block)
     if ((!samples() || coffer__record_sampled(block)) && coffer__record_reserve(thread, 2)) {
         coffer__record_begin(thread);
         thread->time = coffer__record_now();
-        put_free(thread, block, thread->time);
+        coffer__record_put_free(thread, block, thread->time);
         coffer__record_publish(thread);
         coffer__record_end(thread);
     }
@@ -271,12 +228,12 @@ static void *resize(void *block, size_t size, const void *frame)
     void *moved = next.realloc(block, size);
     if (records) {
         if (moved || size == 0)
-            put_free(thread, block, before);
+            coffer__record_put_free(thread, block, before);
         if (moved || size == 0)
             thread->time = before;
         if (moved) {
             thread->time = coffer__record_now();
-            put_alloc(thread, moved, size, stack);
+            coffer__record_put_alloc(thread, moved, size, stack);
         }
         coffer__record_publish(thread);
         coffer__record_end(thread);

@@ -75,6 +75,51 @@ static inline void coffer__record_put(coffer__record_thread *thread, uint64_t wo
     thread->slot->ring[thread->head++ & (COFFER__RECORD_RING_WORDS - 1)] = word;
 }
 
+/* The units since the event before, if the short form of a record can have them. Times are rounded down in
+ * the same way on all threads, so their order stays. */
+static inline bool coffer__record_is_brief(uint64_t *units, coffer__record_thread *thread, uint64_t address,
+                                           uint64_t time, unsigned bits)
+{
+    uint64_t now = time >> COFFER__RECORD_UNIT_SHIFT;
+    *units = now - thread->units;
+    thread->units = now;
+    return *units >> bits == 0 && address % (1 << COFFER__RECORD_ALIGN_SHIFT) == 0;
+}
+
+static inline void coffer__record_put_alloc(coffer__record_thread *thread, const void *block, size_t size,
+                                            uint32_t stack)
+{
+    uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK, units;
+    if (COFFER__RECORD_LIKELY(
+            coffer__record_is_brief(&units, thread, address, thread->time, COFFER__RECORD_ALLOC_UNIT_BITS) &&
+            size >> (64 - 8 - COFFER__RECORD_ALLOC_UNIT_BITS) == 0 &&
+            stack >> COFFER__RECORD_BRIEF_STACK_BITS == 0)) {
+        coffer__record_put(thread, (uint64_t)size << (8 + COFFER__RECORD_ALLOC_UNIT_BITS) | units << 8 |
+                                       COFFER__RECORD_BRIEF_ALLOC);
+        coffer__record_put(thread,
+                           address >> COFFER__RECORD_ALIGN_SHIFT << COFFER__RECORD_BRIEF_STACK_BITS | stack);
+        return;
+    }
+    coffer__record_put(thread, thread->time << 8 | COFFER__RECORD_ALLOC);
+    coffer__record_put(thread, address | (uint64_t)stack << COFFER__RECORD_ADDRESS_BITS);
+    coffer__record_put(thread, (size & COFFER__RECORD_ADDRESS_MASK) | (uint64_t)(stack >> 16)
+                                                                          << COFFER__RECORD_ADDRESS_BITS);
+}
+
+static inline void coffer__record_put_free(coffer__record_thread *thread, const void *block, uint64_t time)
+{
+    uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK, units;
+    if (COFFER__RECORD_LIKELY(
+            coffer__record_is_brief(&units, thread, address, time, COFFER__RECORD_FREE_UNIT_BITS))) {
+        coffer__record_put(thread,
+                           address >> COFFER__RECORD_ALIGN_SHIFT << (1 + COFFER__RECORD_FREE_UNIT_BITS) |
+                               units << 1 | COFFER__RECORD_BRIEF_FREE);
+        return;
+    }
+    coffer__record_put(thread, time << 8 | COFFER__RECORD_FREE);
+    coffer__record_put(thread, address);
+}
+
 /* An event is coming whose time is not known yet: the reader waits for it. */
 static inline void coffer__record_begin(coffer__record_thread *thread)
 {
