@@ -387,7 +387,7 @@ static void check_limits(recording *run, uint64_t now)
     }
 }
 
-static void sample_rss(record_session *session)
+static void sample_rss(record_reader *reader, record_session *session)
 {
     char path[64], text[128] = "";
     snprintf(path, sizeof path, "/proc/%ld/statm", (long)session->pid);
@@ -398,8 +398,11 @@ static void sample_rss(record_session *session)
     close(fd);
     const char *space = len > 0 ? strchr(text, ' ') : NULL;
     uint64_t pages = space ? strtoull(space, NULL, 10) : 0;
+    uint64_t bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
     if (pages > 0)
-        coffer__ignore(record_session_rss(session, pages * (uint64_t)sysconf(_SC_PAGESIZE)));
+        coffer__ignore(record_session_rss(session, bytes));
+    if (reader->options->snapshot_at_peak)
+        record_snapshot_at_peak(reader, session, bytes);
 }
 
 static void keep_house(recording *run)
@@ -412,9 +415,9 @@ static void keep_house(recording *run)
     record_keep_house(reader);
     for (size_t i = 0; i < reader->session_count; i++) {
         record_session *session = reader->sessions[i];
-        bool changed = session->flushed_events != session->events;
+        bool changed = session->flushed_events != session->events || reader->options->snapshot_at_peak;
         if (!session->over && session->writer && changed && !reader->stopped)
-            sample_rss(session);
+            sample_rss(reader, session);
         if (session->writer && !session->err.status && record_session_flush(session))
             record_stop(reader, session, &session->err);
     }

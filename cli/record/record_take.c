@@ -251,7 +251,7 @@ static coffer_status take_block(record_reader *reader, record_session *session, 
     if (reader->options->live || reader->options->snapshot_at_peak)
         follow_live(session, event);
     if (reader->options->snapshot_at_peak)
-        record_snapshot_at_peak(reader, session);
+        record_snapshot_at_peak(reader, session, session->rss_bytes);
     return status;
 }
 

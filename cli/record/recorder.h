@@ -73,13 +73,14 @@ typedef struct record_session {
     /* The stack that was added last, outermost frame first: most of the next one is the same. */
     uint64_t last_frames[RECORD_FRAMES_MAX], last_ids[RECORD_FRAMES_MAX];
     size_t last_count;
-    record_map codes;        /* key of a Python function -> function id << 32 | file id */
-    record_map names;        /* number of a name in a heap snapshot -> function id */
-    uint64_t object;         /* of the heap snapshot, whose references follow */
-    uint64_t snapshots;      /* complete ones */
-    uint64_t snapshot_us;    /* when the last one was asked for */
-    uint64_t snapshot_bytes; /* live bytes then */
-    record_mapping *maps;    /* with --mmap */
+    record_map codes;                      /* key of a Python function -> function id << 32 | file id */
+    record_map names;                      /* number of a name in a heap snapshot -> function id */
+    uint64_t object;                       /* of the heap snapshot, whose references follow */
+    uint64_t snapshots;                    /* complete ones */
+    uint64_t snapshot_us;                  /* when the last one was asked for */
+    uint64_t snapshot_bytes, snapshot_rss; /* live bytes and resident memory then */
+    uint64_t rss_bytes;                    /* the last sample */
+    record_mapping *maps;                  /* with --mmap */
     size_t map_count, map_capacity;
     uint64_t events, last_us, flushed_events;
     record_batch batch;
@@ -196,8 +197,9 @@ coffer_status record_snapshot_event(record_session *session, const coffer__recor
                                     uint64_t time);
 /* Asks a process for a snapshot, unless one that it was asked for is still missing. */
 void record_snapshot_ask(record_reader *reader, record_session *session);
-/* Asks for a snapshot when memory has grown since the last one (--snapshot-at-peak). */
-void record_snapshot_at_peak(record_reader *reader, record_session *session);
+/* Asks for a snapshot when memory has grown since the last one (--snapshot-at-peak). rss : the resident
+ * memory; small objects of Python are in memory that it maps, which is not recorded. */
+void record_snapshot_at_peak(record_reader *reader, record_session *session, uint64_t rss);
 /* Asks for those that are due by time (--snapshot-every). */
 void record_snapshot_by_time(record_reader *reader, uint64_t now);
 /* Says why no snapshot was taken although the options ask for them. */
