@@ -52,6 +52,12 @@ check-sanitizers:
 check-fuzz:
 	@echo '== fuzz targets' && $(MAKE) --no-print-directory fuzz SECONDS=3
 
+##check-kills    kill recordings at 100 random moments, and recover them
+.PHONY: check-kills
+check-kills:
+	@$(call build,dev)
+	@COFFER_KILLS=100 COFFER_SEED=$${COFFER_SEED-3} tests/record/check-record kills $(CURDIR)/build/dev $(CURDIR)/build/dev/tests/record
+
 ##check-portable the core of the library and its tests for i386 and, with the other byte order, s390x
 .PHONY: check-portable
 check-portable:

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { HOUSE_US = 100000, SLEEP_NS = 10000000 };
+enum { HOUSE_US = 100000, SLEEP_NS = 10000000, FEW_EVENTS = 1000 };
 
 typedef struct recording {
     record_reader reader;
@@ -387,7 +387,7 @@ static void check_limits(recording *run, uint64_t now)
     }
 }
 
-static void sample_rss(record_session *session)
+static void sample_rss(record_reader *reader, record_session *session)
 {
     char path[64], text[128] = "";
     snprintf(path, sizeof path, "/proc/%ld/statm", (long)session->pid);
@@ -398,8 +398,11 @@ static void sample_rss(record_session *session)
     close(fd);
     const char *space = len > 0 ? strchr(text, ' ') : NULL;
     uint64_t pages = space ? strtoull(space, NULL, 10) : 0;
+    uint64_t bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
     if (pages > 0)
-        coffer__ignore(record_session_rss(session, pages * (uint64_t)sysconf(_SC_PAGESIZE)));
+        coffer__ignore(record_session_rss(session, bytes));
+    if (reader->options->snapshot_at_peak)
+        record_snapshot_at_peak(reader, session, bytes);
 }
 
 static void keep_house(recording *run)
@@ -412,9 +415,9 @@ static void keep_house(recording *run)
     record_keep_house(reader);
     for (size_t i = 0; i < reader->session_count; i++) {
         record_session *session = reader->sessions[i];
-        bool changed = session->flushed_events != session->events;
+        bool changed = session->flushed_events != session->events || reader->options->snapshot_at_peak;
         if (!session->over && session->writer && changed && !reader->stopped)
-            sample_rss(session);
+            sample_rss(reader, session);
         if (session->writer && !session->err.status && record_session_flush(session))
             record_stop(reader, session, &session->err);
     }
@@ -456,6 +459,7 @@ static void watch(recording *run)
         if (!run->reaped && waitpid(run->child, &run->wait_status, WNOHANG) == run->child)
             run->reaped = true;
         adopt_all(run);
+        uint64_t before = run->reader.events;
         bool busy = record_drain(&run->reader);
         atomic_fetch_add(&control->heartbeat, 1);
         switch_recording(run);
@@ -463,7 +467,8 @@ static void watch(recording *run)
         keep_house(run);
         if (!busy && all_over(run))
             return;
-        if (!busy)
+        /* Few events: the next pass is worth its cost when a writer has filled half of its ring. */
+        if (run->reader.events - before < FEW_EVENTS)
             sleep_until_woken(run, seen);
     }
 }

@@ -87,14 +87,17 @@ void record_snapshot_ask(record_reader *reader, record_session *session)
         return;
     session->snapshot_us = record_clock_us();
     session->snapshot_bytes = session->live_bytes;
+    session->snapshot_rss = session->rss_bytes;
     atomic_store(&entry->snapshots_wanted, wanted + 1);
 }
 
 /* Nobody knows the peak before the end: whenever memory is a tenth above the last snapshot, another one is
  * taken, and the last of them has at least ten elevenths of the peak. */
-void record_snapshot_at_peak(record_reader *reader, record_session *session)
+void record_snapshot_at_peak(record_reader *reader, record_session *session, uint64_t rss)
 {
-    if (session->live_bytes > session->snapshot_bytes + session->snapshot_bytes / 10)
+    session->rss_bytes = rss;
+    if (session->live_bytes > session->snapshot_bytes + session->snapshot_bytes / 10 ||
+        rss > session->snapshot_rss + session->snapshot_rss / 10)
         record_snapshot_ask(reader, session);
 }
 

@@ -73,13 +73,14 @@ typedef struct record_session {
     /* The stack that was added last, outermost frame first: most of the next one is the same. */
     uint64_t last_frames[RECORD_FRAMES_MAX], last_ids[RECORD_FRAMES_MAX];
     size_t last_count;
-    record_map codes;        /* key of a Python function -> function id << 32 | file id */
-    record_map names;        /* number of a name in a heap snapshot -> function id */
-    uint64_t object;         /* of the heap snapshot, whose references follow */
-    uint64_t snapshots;      /* complete ones */
-    uint64_t snapshot_us;    /* when the last one was asked for */
-    uint64_t snapshot_bytes; /* live bytes then */
-    record_mapping *maps;    /* with --mmap */
+    record_map codes;                      /* key of a Python function -> function id << 32 | file id */
+    record_map names;                      /* number of a name in a heap snapshot -> function id */
+    uint64_t object;                       /* of the heap snapshot, whose references follow */
+    uint64_t snapshots;                    /* complete ones */
+    uint64_t snapshot_us;                  /* when the last one was asked for */
+    uint64_t snapshot_bytes, snapshot_rss; /* live bytes and resident memory then */
+    uint64_t rss_bytes;                    /* the last sample */
+    record_mapping *maps;                  /* with --mmap */
     size_t map_count, map_capacity;
     uint64_t events, last_us, flushed_events;
     record_batch batch;
@@ -140,6 +141,7 @@ typedef struct record_slot {
     size_t last_count;
     char name[16];
     uint64_t head, next_time;
+    uint64_t units; /* time of the last allocation or release, in units of the ring */
 } record_slot;
 
 typedef struct record_reader {
@@ -167,6 +169,18 @@ void record_keep_house(record_reader *reader);
 /* Stops recording with a message; the programs continue. */
 void record_stop(record_reader *reader, const record_session *session, const coffer_error *err);
 
+/* ---- record_take.c: from one ring to its session ---- */
+
+/* Gives the words before `tail` back to the writer. more : the pass continues with this ring. A writer that
+ * waits is then woken when half of its ring is empty: each time it waits costs both sides a switch of
+ * processes. */
+void record_take_words(coffer__record_slot *ring, uint64_t tail, bool more);
+/* Takes the records without a time at the front of a ring. Sets slot->next_time, or UINT64_MAX when the
+ * ring is empty. */
+coffer_status record_take_untimed(record_session *session, record_slot *slot, coffer__record_slot *ring);
+/* Takes events up to a time. */
+coffer_status record_take_until(record_reader *reader, record_session *session, record_slot *slot,
+                                coffer__record_slot *ring, uint64_t limit);
 /* The word at a place of a ring. */
 static inline uint64_t record_word(const coffer__record_slot *ring, uint64_t at)
 {
@@ -183,8 +197,9 @@ coffer_status record_snapshot_event(record_session *session, const coffer__recor
                                     uint64_t time);
 /* Asks a process for a snapshot, unless one that it was asked for is still missing. */
 void record_snapshot_ask(record_reader *reader, record_session *session);
-/* Asks for a snapshot when memory has grown since the last one (--snapshot-at-peak). */
-void record_snapshot_at_peak(record_reader *reader, record_session *session);
+/* Asks for a snapshot when memory has grown since the last one (--snapshot-at-peak). rss : the resident
+ * memory; small objects of Python are in memory that it maps, which is not recorded. */
+void record_snapshot_at_peak(record_reader *reader, record_session *session, uint64_t rss);
 /* Asks for those that are due by time (--snapshot-every). */
 void record_snapshot_by_time(record_reader *reader, uint64_t now);
 /* Says why no snapshot was taken although the options ask for them. */

@@ -86,21 +86,6 @@ __attribute__((constructor)) static void start(void)
 
 /* ---- Events ---- */
 
-static void put_alloc(coffer__record_thread *thread, const void *block, size_t size, uint32_t stack)
-{
-    uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK;
-    coffer__record_put(thread, thread->time << 8 | COFFER__RECORD_ALLOC);
-    coffer__record_put(thread, address | (uint64_t)stack << COFFER__RECORD_ADDRESS_BITS);
-    coffer__record_put(thread, (size & COFFER__RECORD_ADDRESS_MASK) | (uint64_t)(stack >> 16)
-                                                                          << COFFER__RECORD_ADDRESS_BITS);
-}
-
-static void put_free(coffer__record_thread *thread, const void *block, uint64_t time)
-{
-    coffer__record_put(thread, time << 8 | COFFER__RECORD_FREE);
-    coffer__record_put(thread, (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK);
-}
-
 static inline uint32_t stack_of(coffer__record_thread *thread, const void *frame)
 {
     if (!(coffer__record_shared->control.flags & COFFER__RECORD_WITH_STACKS))
@@ -126,7 +111,7 @@ static inline void note_alloc(const void *block, size_t size, const void *frame)
     if (coffer__record_reserve(thread, 3)) {
         coffer__record_begin(thread);
         thread->time = coffer__record_now();
-        put_alloc(thread, block, size, stack);
+        coffer__record_put_alloc(thread, block, size, stack);
         coffer__record_publish(thread);
         coffer__record_end(thread);
     }
@@ -141,7 +126,7 @@ static inline void note_free(const void *block)
     if ((!samples() || coffer__record_sampled(block)) && coffer__record_reserve(thread, 2)) {
         coffer__record_begin(thread);
         thread->time = coffer__record_now();
-        put_free(thread, block, thread->time);
+        coffer__record_put_free(thread, block, thread->time);
         coffer__record_publish(thread);
         coffer__record_end(thread);
     }
@@ -243,12 +228,12 @@ static void *resize(void *block, size_t size, const void *frame)
     void *moved = next.realloc(block, size);
     if (records) {
         if (moved || size == 0)
-            put_free(thread, block, before);
+            coffer__record_put_free(thread, block, before);
         if (moved || size == 0)
             thread->time = before;
         if (moved) {
             thread->time = coffer__record_now();
-            put_alloc(thread, moved, size, stack);
+            coffer__record_put_alloc(thread, moved, size, stack);
         }
         coffer__record_publish(thread);
         coffer__record_end(thread);
@@ -338,8 +323,9 @@ EXPORT int dlclose(void *handle)
 {
     if (!is_ready())
         return -1;
+    uint64_t before = coffer__record_shared ? coffer__record_unloads() : 0;
     int result = next.dlclose(handle);
-    if (coffer__record_shared)
+    if (coffer__record_shared && coffer__record_unloads() != before)
         coffer__record_forget_modules();
     return result;
 }

@@ -16,6 +16,20 @@ enum { MODULES = 4096 };
 /* Starts of the modules that the reader knows, a hash table. */
 static _Atomic uintptr_t known[MODULES];
 
+static int read_unloads(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    memcpy(context, &info->dlpi_subs, sizeof info->dlpi_subs);
+    return 1; /* every entry has the same number */
+}
+
+uint64_t coffer__record_unloads(void)
+{
+    unsigned long long count = 0;
+    dl_iterate_phdr(read_unloads, &count);
+    return count;
+}
+
 void coffer__record_reset_modules(void)
 {
     for (size_t i = 0; i < MODULES; i++)

@@ -162,6 +162,7 @@ static bool claim(coffer__record_thread *thread)
         atomic_store(&slot->since, 0);
         thread->head = thread->tail = atomic_load(&slot->head);
         thread->time = coffer__record_now();
+        thread->units = 0;
         thread->slot = slot;
         atomic_store_explicit(&slot->state, COFFER__RECORD_SLOT_USED, memory_order_release);
         return true;

@@ -19,8 +19,12 @@ static coffer__record_rule
     rules[RULE_NUMBERS]; /* as many as the cache can number, so that no check is needed */
 static _Atomic uint32_t rule_count;
 
+/* How often modules were unloaded: their addresses may have other code since. Part of the hash of a stack. */
+static _Atomic uint32_t generation;
+
 void coffer__record_forget_modules(void)
 {
+    atomic_fetch_add(&generation, 1);
     for (size_t i = 0; i < (size_t)1 << CACHE_BITS; i++)
         atomic_store_explicit(&cache[i], 0, memory_order_relaxed);
     coffer__record_reset_modules();
@@ -253,7 +257,7 @@ static void make_room(coffer__record_walk *walk, uint32_t kept, uint32_t inner)
 static void hash_from(coffer__record_walk *walk, uint32_t last)
 {
     coffer__record_step *steps = &walk->steps[walk->first];
-    uint64_t hash = last < walk->count ? steps[last].hash : UINT64_C(0x243f6a8885a308d3);
+    uint64_t hash = last < walk->count ? steps[last].hash : UINT64_C(0x243f6a8885a308d3) + walk->generation;
     for (uint32_t i = last; i-- > 0;) {
         hash = (hash ^ steps[i].pc) * UINT64_C(0x9e3779b97f4a7c15);
         hash ^= hash >> 29;
@@ -356,6 +360,11 @@ static void walk_from(coffer__record_thread *thread, const void *frame)
     innermost->bp = word_at(place);
     innermost->pc = word_at(place + 8);
     innermost->sp = place + 16;
+    uint32_t now = atomic_load_explicit(&generation, memory_order_relaxed);
+    if (thread->walk->generation != now) {
+        thread->walk->generation = now;
+        thread->walk->count = 0;
+    }
     walk_stack(thread, coffer__record_shared->control.depth);
 }
 
@@ -382,7 +391,7 @@ static uint32_t python_stack(coffer__record_thread *thread, const void *frame)
         return 0;
     if (control->flags & COFFER__RECORD_NATIVE)
         count = native_part(thread, frame, words);
-    uint64_t hash = UINT64_C(0x13198a2e03707344);
+    uint64_t hash = UINT64_C(0x13198a2e03707344) + (count > 0 ? thread->walk->generation : 0);
     memcpy(words + count, python, frames * sizeof *words);
     count += frames;
     for (uint32_t i = 0; i < count; i++) {

@@ -20,6 +20,7 @@ typedef struct coffer__record_step {
 typedef struct coffer__record_walk {
     uint32_t first, count; /* steps[first] is the innermost */
     bool complete;         /* it reaches the outermost frame */
+    uint32_t generation;   /* of the loaded modules */
     coffer__record_step steps[2 * COFFER__RECORD_DEPTH_MAX];
     coffer__record_step inner[COFFER__RECORD_DEPTH_MAX + 1]; /* scratch */
     uint64_t words[2 * COFFER__RECORD_DEPTH_MAX];            /* a stack with Python frames */
@@ -33,6 +34,7 @@ typedef struct coffer__record_thread {
     coffer__record_slot *slot; /* NULL until the first event */
     uint64_t head, tail;       /* tail: what was last seen of it */
     uint64_t time;             /* of the last event */
+    uint64_t units;            /* of the last allocation or release in the ring */
     bool busy;                 /* inside a hook */
     bool off;                  /* this thread cannot record */
     uint8_t exits;             /* how often the end of the thread was announced */
@@ -71,6 +73,51 @@ coffer__record_session *coffer__record_session_here(void);
 static inline void coffer__record_put(coffer__record_thread *thread, uint64_t word)
 {
     thread->slot->ring[thread->head++ & (COFFER__RECORD_RING_WORDS - 1)] = word;
+}
+
+/* The units since the event before, if the short form of a record can have them. Times are rounded down in
+ * the same way on all threads, so their order stays. */
+static inline bool coffer__record_is_brief(uint64_t *units, coffer__record_thread *thread, uint64_t address,
+                                           uint64_t time, unsigned bits)
+{
+    uint64_t now = time >> COFFER__RECORD_UNIT_SHIFT;
+    *units = now - thread->units;
+    thread->units = now;
+    return *units >> bits == 0 && address % (1 << COFFER__RECORD_ALIGN_SHIFT) == 0;
+}
+
+static inline void coffer__record_put_alloc(coffer__record_thread *thread, const void *block, size_t size,
+                                            uint32_t stack)
+{
+    uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK, units;
+    if (COFFER__RECORD_LIKELY(
+            coffer__record_is_brief(&units, thread, address, thread->time, COFFER__RECORD_ALLOC_UNIT_BITS) &&
+            size >> (64 - 8 - COFFER__RECORD_ALLOC_UNIT_BITS) == 0 &&
+            stack >> COFFER__RECORD_BRIEF_STACK_BITS == 0)) {
+        coffer__record_put(thread, (uint64_t)size << (8 + COFFER__RECORD_ALLOC_UNIT_BITS) | units << 8 |
+                                       COFFER__RECORD_BRIEF_ALLOC);
+        coffer__record_put(thread,
+                           address >> COFFER__RECORD_ALIGN_SHIFT << COFFER__RECORD_BRIEF_STACK_BITS | stack);
+        return;
+    }
+    coffer__record_put(thread, thread->time << 8 | COFFER__RECORD_ALLOC);
+    coffer__record_put(thread, address | (uint64_t)stack << COFFER__RECORD_ADDRESS_BITS);
+    coffer__record_put(thread, (size & COFFER__RECORD_ADDRESS_MASK) | (uint64_t)(stack >> 16)
+                                                                          << COFFER__RECORD_ADDRESS_BITS);
+}
+
+static inline void coffer__record_put_free(coffer__record_thread *thread, const void *block, uint64_t time)
+{
+    uint64_t address = (uintptr_t)block & COFFER__RECORD_ADDRESS_MASK, units;
+    if (COFFER__RECORD_LIKELY(
+            coffer__record_is_brief(&units, thread, address, time, COFFER__RECORD_FREE_UNIT_BITS))) {
+        coffer__record_put(thread,
+                           address >> COFFER__RECORD_ALIGN_SHIFT << (1 + COFFER__RECORD_FREE_UNIT_BITS) |
+                               units << 1 | COFFER__RECORD_BRIEF_FREE);
+        return;
+    }
+    coffer__record_put(thread, time << 8 | COFFER__RECORD_FREE);
+    coffer__record_put(thread, address);
 }
 
 /* An event is coming whose time is not known yet: the reader waits for it. */
@@ -144,5 +191,7 @@ bool coffer__record_sampled(const void *block);
  * .eh_frame_hdr. */
 const uint8_t *coffer__record_module(coffer__record_thread *thread, uintptr_t pc);
 void coffer__record_reset_modules(void);
+/* How many modules were unloaded. Not for hooks of allocations: it takes the lock of the loader. */
+uint64_t coffer__record_unloads(void);
 
 #endif

@@ -87,7 +87,11 @@ typedef struct coffer__record_memory {
     _Alignas(4096) coffer__record_slot slots[COFFER__RECORD_SLOTS];
 } coffer__record_memory;
 
-/* A record begins with a word: its kind in the low 8 bits, and above them
+/* A record begins with a word: its kind in the low 8 bits, and above them what the list says. Most
+ * allocations and releases have the short form; their time is given in units of 32 ticks since the ALLOC or
+ * FREE before in this ring, long or short.
+ *   BRIEF_FREE  has no kind but bit 0: units, 19 bits; address / 16, 44 bits
+ *   BRIEF_ALLOC units, 20 bits; size, 36 bits; then a word: stack, 20 bits; address / 16, 44 bits
  *   ALLOC  time; address | stack << 48; size | (stack >> 16) << 48
  *   FREE   time; address
  *   MAPPED like ALLOC;  UNMAPPED time; address; length;  COLLECTION time; objects; bytes
@@ -102,19 +106,28 @@ typedef struct coffer__record_memory {
  *   NAME   number of words after this one; number; number of bytes; text
  * Stack 0 is "no stack". Addresses are below 2^48. */
 enum {
-    COFFER__RECORD_ALLOC = 1,
-    COFFER__RECORD_FREE = 2,
-    COFFER__RECORD_STACK = 3,
-    COFFER__RECORD_MODULE = 4,
-    COFFER__RECORD_MARKER = 5,
-    COFFER__RECORD_CODE = 6,
-    COFFER__RECORD_MAPPED = 7,
-    COFFER__RECORD_UNMAPPED = 8,
-    COFFER__RECORD_COLLECTION = 9,
-    COFFER__RECORD_SNAPSHOT = 10,
-    COFFER__RECORD_OBJECT = 11,
-    COFFER__RECORD_REFERENCE = 12,
-    COFFER__RECORD_NAME = 13
+    COFFER__RECORD_BRIEF_FREE = 1, /* all others are even */
+    COFFER__RECORD_BRIEF_ALLOC = 2,
+    COFFER__RECORD_ALLOC = 4,
+    COFFER__RECORD_FREE = 6,
+    COFFER__RECORD_STACK = 8,
+    COFFER__RECORD_MODULE = 10,
+    COFFER__RECORD_MARKER = 12,
+    COFFER__RECORD_CODE = 14,
+    COFFER__RECORD_MAPPED = 16,
+    COFFER__RECORD_UNMAPPED = 18,
+    COFFER__RECORD_COLLECTION = 20,
+    COFFER__RECORD_SNAPSHOT = 22,
+    COFFER__RECORD_OBJECT = 24,
+    COFFER__RECORD_REFERENCE = 26,
+    COFFER__RECORD_NAME = 28
+};
+enum {
+    COFFER__RECORD_UNIT_SHIFT = 5, /* ticks of a unit */
+    COFFER__RECORD_FREE_UNIT_BITS = 19,
+    COFFER__RECORD_ALLOC_UNIT_BITS = 20,
+    COFFER__RECORD_BRIEF_STACK_BITS = 20,
+    COFFER__RECORD_ALIGN_SHIFT = 4 /* of addresses in short records */
 };
 #define COFFER__RECORD_ADDRESS_BITS 48
 #define COFFER__RECORD_ADDRESS_MASK ((UINT64_C(1) << COFFER__RECORD_ADDRESS_BITS) - 1)

@@ -12,6 +12,7 @@
 
 /* Metadata is written once and small compared with the events. */
 #define LEVEL 12
+#define QUICK_LEVEL 1
 
 typedef struct packing {
     coffer__buffer streams[COFFER__MLYZE_TABLE_STREAMS];
@@ -88,7 +89,8 @@ static coffer_status put_tree(packing *work, coffer_error *err)
     return COFFER_OK;
 }
 
-static coffer_status add_stream(coffer__buffer *out, const coffer__buffer *raw, int stream, coffer_error *err)
+static coffer_status add_stream(coffer__buffer *out, const coffer__buffer *raw, int stream, int level,
+                                coffer_error *err)
 {
     size_t room = ZSTD_compressBound(raw->len), before = out->len;
     if (raw->failed || raw->len > UINT32_MAX)
@@ -96,7 +98,7 @@ static coffer_status add_stream(coffer__buffer *out, const coffer__buffer *raw, 
     uint8_t *to = coffer__buffer_extend(out, room);
     if (!to)
         return coffer__fail_no_memory(err, room);
-    size_t stored = ZSTD_compress(to, room, raw->data, raw->len, LEVEL);
+    size_t stored = ZSTD_compress(to, room, raw->data, raw->len, level);
     if (ZSTD_isError(stored) || stored >= raw->len) {
         stored = raw->len;
         if (stored > 0)
@@ -132,7 +134,7 @@ coffer_status coffer__mlyze_tables_pack(coffer__buffer *out, const coffer__mlyze
         coffer__store_u32(head + COFFER__MLYZE_TABLES_STACKS_AT, work.stacks);
     }
     for (int i = 0; !status && i < COFFER__MLYZE_TABLE_STREAMS; i++)
-        status = add_stream(out, &work.streams[i], i, err);
+        status = add_stream(out, &work.streams[i], i, from->quick ? QUICK_LEVEL : LEVEL, err);
     for (int i = 0; i < COFFER__MLYZE_TABLE_STREAMS; i++)
         coffer__buffer_free(&work.streams[i]);
     return status;
@@ -182,7 +184,7 @@ static coffer_status pack_with_tree(coffer__buffer *out, const coffer__mlyze_met
     coffer__buffer_append(&json, metadata->text + end, metadata->text_len - end);
     coffer_status status =
         json.failed ? coffer__fail_no_memory(err, json.len) : add_paths(&pool, &metadata->stacks, err);
-    coffer__mlyze_tables_source from = { (const char *)json.data, json.len, begin, spaces, &pool };
+    coffer__mlyze_tables_source from = { (const char *)json.data, json.len, begin, spaces, &pool, false };
     if (!status)
         status = coffer__mlyze_tables_pack(out, &from, err);
     coffer__mlyze_stack_pool_free(&pool);
@@ -207,7 +209,7 @@ coffer_status coffer__mlyze_tables_from_text(coffer__buffer *out, const char *te
         canonical &= text[i] == ' ';
     if (!status && canonical)
         status = pack_with_tree(out, &metadata, spaces, err);
-    coffer__mlyze_tables_source whole = { text, len, 0, 0, NULL };
+    coffer__mlyze_tables_source whole = { text, len, 0, 0, NULL, false };
     if (!status && !canonical)
         status = coffer__mlyze_tables_pack(out, &whole, err);
     coffer__mlyze_metadata_free(&metadata);

@@ -14,6 +14,7 @@ typedef struct coffer__mlyze_tables_source {
     size_t hole;                          /* where the JSON has "{}" in place of the stacks */
     size_t spaces;                        /* that follow the JSON */
     const coffer__mlyze_stack_pool *pool; /* NULL = the stacks are in the JSON */
+    bool quick;                           /* compress less, in a tenth of the time */
 } coffer__mlyze_tables_source;
 
 coffer_status coffer__mlyze_tables_pack(coffer__buffer *out, const coffer__mlyze_tables_source *from,

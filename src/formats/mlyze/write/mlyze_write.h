@@ -40,6 +40,7 @@ typedef struct coffer__mlyze_draft {
     const char *repaired; /* a member to begin with, with its comma; NULL = none */
     bool summed;          /* a plain trace: the metadata ends with the checksum of the file */
     uint32_t sum;         /* that checksum; 0 while it is not known */
+    bool quick;           /* somebody waits for the end of a recording */
 } coffer__mlyze_draft;
 
 /* Whether a key of the metadata is written from the tables and marks. */

@@ -17,7 +17,8 @@ coffer__mlyze_draft coffer__mlyze_draft_of(const coffer_mlyze_writer *writer)
 {
     coffer__mlyze_draft draft = { .pools = &writer->pools,
                                   .marks = &writer->marks,
-                                  .summed = writer->opts.plain && !writer->opts.no_checksums };
+                                  .summed = writer->opts.plain && !writer->opts.no_checksums,
+                                  .quick = writer->opts.recording && !writer->opts.archive };
     if (writer->extra)
         draft.extra = coffer__json_root(writer->extra);
     return draft;

@@ -244,8 +244,8 @@ coffer_status coffer__mlyze_draft_tables(coffer__buffer *out, const coffer__mlyz
     coffer__buffer json = COFFER__BUFFER_INIT;
     composing work = { .text = COFFER__BUFFER_INIT, .into = &json };
     coffer_status status = compose(&work, draft, err);
-    coffer__mlyze_tables_source from = { (const char *)json.data, json.len, work.hole, 0,
-                                         &draft->pools->stacks };
+    coffer__mlyze_tables_source from = { (const char *)json.data, json.len,    work.hole, 0,
+                                         &draft->pools->stacks,   draft->quick };
     if (!status)
         status = coffer__mlyze_tables_pack(out, &from, err);
     coffer__buffer_free(&json);
