@@ -1,5 +1,7 @@
 #include "base/report.h"
+
 #include "base/buffer.h"
+#include "coffer/node.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -130,4 +132,24 @@ coffer_status coffer__report_status(const coffer_report *report, coffer_error *e
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE,
                         "out of memory for the findings: %zu were kept", report->count);
+}
+
+coffer_status coffer__report_describe_damage(coffer_node *out, const coffer_report *damage, coffer_error *err)
+{
+    size_t count = coffer_report_count(damage);
+    uint64_t total = coffer_report_total(damage, COFFER_ERROR);
+    coffer_node *list = count ? coffer_node_add_list(out, "damaged") : NULL;
+    for (size_t i = 0; i < count; i++) {
+        const coffer_finding *finding = coffer_report_at(damage, i);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "code", coffer_status_name(finding->code));
+        if (finding->offset == COFFER_OFFSET_NONE)
+            coffer_node_add_null(map, "offset");
+        else
+            coffer_node_add_u64(map, "offset", finding->offset, COFFER_UNIT_OFFSET);
+        coffer_node_add_text(map, "text", finding->text);
+    }
+    if (total > count)
+        coffer_node_add_u64(out, "damaged_not_listed", total - count, COFFER_UNIT_NONE);
+    return coffer_node_status(out, err);
 }

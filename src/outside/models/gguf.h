@@ -121,6 +121,9 @@ typedef coffer_status (*coffer__gguf_lose)(void *context, const char *tensor, co
  * must be readable. */
 coffer_status coffer__gguf_salvage(coffer__gguf **out, coffer_source *src, const coffer_limits *limits,
                                    coffer__gguf_lose lose, void *context, coffer_error *err);
+/* The tensors in the order of their payloads (coffer__free). */
+coffer_status coffer__gguf_sort_by_offset(coffer__gguf_tensor ***out, const coffer__gguf *gguf,
+                                          coffer_error *err);
 /* Reports what a reader accepts although it is not right: bytes that belong to no tensor, padding that is not
  * zero, texts that are not UTF-8 (gguf_check.c). */
 coffer_status coffer__gguf_check(coffer_report *out, const coffer__gguf *gguf, coffer_error *err);

@@ -8,17 +8,7 @@
 #include "outside/models/gguf.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-
-static int by_offset(const void *left, const void *right)
-{
-    const coffer__gguf_tensor *a = *(const coffer__gguf_tensor *const *)left;
-    const coffer__gguf_tensor *b = *(const coffer__gguf_tensor *const *)right;
-    if (a->offset != b->offset)
-        return a->offset < b->offset ? -1 : 1;
-    return (a->size > b->size) - (a->size < b->size);
-}
 
 /* The bytes that align what follows are zeros: others may be the rest of something. */
 static coffer_status check_padding(coffer_report *out, const coffer__gguf *gguf, uint64_t begin, uint64_t end,
@@ -73,14 +63,10 @@ static coffer_status check_places(coffer_report *out, const coffer__gguf *gguf, 
 {
     const coffer__gguf_tensor *last = NULL;
     uint64_t covered = gguf->payloads;
-    const coffer__gguf_tensor **sorted = coffer__alloc_array(gguf->tensor_count, sizeof *sorted);
-    if (!sorted)
-        return coffer__fail_no_memory(err, gguf->tensor_count * sizeof *sorted);
-    for (size_t i = 0; i < gguf->tensor_count; i++)
-        sorted[i] = &gguf->tensors[i];
-    if (gguf->tensor_count)
-        qsort(sorted, gguf->tensor_count, sizeof *sorted, by_offset);
-    coffer_status status = check_padding(out, gguf, gguf->front, gguf->payloads, err);
+    coffer__gguf_tensor **sorted = NULL;
+    coffer_status status = coffer__gguf_sort_by_offset(&sorted, gguf, err);
+    if (!status)
+        status = check_padding(out, gguf, gguf->front, gguf->payloads, err);
     for (size_t i = 0; !status && i < gguf->tensor_count; i++) {
         const coffer__gguf_tensor *tensor = sorted[i];
         if (tensor->size == 0)
