@@ -4,11 +4,15 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/options.h"
+#include "media/media_helper.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static uint32_t big_u32(const uint8_t *at)
 {
@@ -260,11 +264,79 @@ static coffer_status audio_header(coffer_audio_info *out, const uint8_t *bytes, 
                         "%zu bytes are not a sound of a known kind (WAV, FLAC, MP3, AAC, Ogg, M4A)", size);
 }
 
-/* Sounds to samples: headers and WAV files by ourselves, the other samples by a module. */
+/* Sounds to samples: headers and WAV files by ourselves, the other samples by a program. */
 
-static const coffer__sound_module *load_sound(coffer_error *err)
+/* Programs that decode sounds and have nothing to do. They are taken and given back without a lock, so that a
+ * fork at any time leaves them usable; a process does not use those that it has from its parent. */
+typedef struct idle_helper {
+    coffer__helper helper;
+    pid_t owner;
+    uint64_t most; /* bytes that it may allocate */
+} idle_helper;
+
+enum { MOST_IDLE = 16 };
+#define LEAST_MEMORY ((uint64_t)64 << 20)
+
+static _Atomic(idle_helper *) idle[MOST_IDLE];
+
+static void drop_helper(idle_helper *helper)
 {
-    return coffer__module_load(COFFER__MODULE_SOUND, sizeof(coffer__sound_module), err);
+    if (helper->helper.fd >= 0 && helper->owner == getpid())
+        coffer__helper_stop(&helper->helper);
+    else if (helper->helper.fd >= 0)
+        close(helper->helper.fd);
+    coffer__free(helper);
+}
+
+/* need : bytes of the file and of its samples. */
+static idle_helper *take_helper(uint64_t need)
+{
+    for (size_t i = 0; i < MOST_IDLE; i++) {
+        idle_helper *found = atomic_exchange(&idle[i], NULL);
+        if (found && found->owner == getpid() && found->most >= need)
+            return found;
+        if (found)
+            drop_helper(found);
+    }
+    idle_helper *made = coffer__calloc(1, sizeof *made);
+    if (made)
+        *made = (idle_helper){ { .fd = -1 }, getpid(), need < LEAST_MEMORY ? LEAST_MEMORY : need };
+    return made;
+}
+
+static void give_helper(idle_helper *helper)
+{
+    for (size_t i = 0; helper->helper.fd >= 0 && i < MOST_IDLE; i++) {
+        idle_helper *nothing = NULL;
+        if (atomic_compare_exchange_strong(&idle[i], &nothing, helper))
+            return;
+    }
+    drop_helper(helper);
+}
+
+static coffer_status decode_remote(float *out, size_t count, const coffer_audio_info *info, const void *bytes,
+                                   size_t size, coffer_error *err)
+{
+    uint8_t begin[28];
+    uint64_t need = (uint64_t)size + (uint64_t)count * sizeof *out;
+    idle_helper *taken = take_helper(need);
+    if (!taken)
+        return coffer__fail_no_memory(err, sizeof *taken);
+    coffer__store_u64(begin, size);
+    coffer__store_u64(begin + 8, taken->most);
+    coffer__store_u64(begin + 16, info->frames);
+    coffer__store_u32(begin + 24, info->channels);
+    coffer__media_call call = { .helper = &taken->helper,
+                                .name = "sound",
+                                .begin = begin,
+                                .begin_len = sizeof begin,
+                                .bytes = bytes,
+                                .size = size,
+                                .out = out ? (uint8_t *)out : begin, /* no samples */
+                                .out_size = count * sizeof *out };
+    coffer_status status = coffer__media_decode(&call, COFFER__MODULE_SOUND, err);
+    give_helper(taken);
+    return status;
 }
 
 COFFER__INIT_FUNCTION(coffer_audio_info, COFFER_AUDIO_INFO_INIT)
@@ -304,6 +376,7 @@ coffer_status coffer_audio_decode(float *out, size_t out_count, const void *byte
                             info.codec);
     if (info.kind == COFFER_AUDIO_WAV)
         return coffer__wav_decode(out, &info, bytes, size, err);
-    const coffer__sound_module *sound = load_sound(err);
-    return sound ? sound->read_frames(out, &info, bytes, size, err) : COFFER_E_UNSUPPORTED;
+    const coffer__sound_module *linked = coffer__module_linked(COFFER__MODULE_SOUND);
+    return linked ? linked->read_frames(out, &info, bytes, size, err)
+                  : decode_remote(out, out_count, &info, bytes, size, err);
 }
