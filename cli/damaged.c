@@ -1,7 +1,5 @@
 /* --damaged keep: damage of the inputs is accepted while a verb runs, and reported at its end. */
 #include "args.h"
-#include "base/fail.h"
-#include "base/report.h"
 #include "term.h"
 
 #include <inttypes.h>
@@ -44,8 +42,8 @@ bool cli_offers_damaged(void)
 
 void cli_add_damaged(coffer_node *root)
 {
-    if (report)
-        coffer__ignore(coffer__report_describe_damage(root, report, NULL)); /* a failure sticks in the node */
+    if (report && coffer_report_count(report) > 0)
+        coffer_report_describe(root, "damaged", report);
 }
 
 int cli_finish_damaged(int status)

@@ -1,7 +1,5 @@
 #include "base/report.h"
-
 #include "base/buffer.h"
-#include "coffer/node.h"
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -39,6 +37,19 @@ void coffer_report_free(coffer_report *report)
         coffer__free(report->findings[i].text);
     coffer__free(report->findings);
     coffer__free(report);
+}
+
+void coffer_report_describe(coffer_node *parent, const char *name, const coffer_report *report)
+{
+    coffer_node *list = coffer_node_add_list(parent, name);
+    for (size_t i = 0; i < report->count; i++) {
+        const coffer_finding *finding = &report->findings[i];
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "code", coffer_status_name(finding->code));
+        coffer_node_add_text(map, "severity", coffer_severity_name(finding->severity));
+        coffer_node_add_offset(map, "offset", finding->offset);
+        coffer_node_add_text(map, "text", finding->text);
+    }
 }
 
 const char *coffer_report_limits(const coffer_report *report)
@@ -132,24 +143,4 @@ coffer_status coffer__report_status(const coffer_report *report, coffer_error *e
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE,
                         "out of memory for the findings: %zu were kept", report->count);
-}
-
-coffer_status coffer__report_describe_damage(coffer_node *out, const coffer_report *damage, coffer_error *err)
-{
-    size_t count = coffer_report_count(damage);
-    uint64_t total = coffer_report_total(damage, COFFER_ERROR);
-    coffer_node *list = count ? coffer_node_add_list(out, "damaged") : NULL;
-    for (size_t i = 0; i < count; i++) {
-        const coffer_finding *finding = coffer_report_at(damage, i);
-        coffer_node *map = coffer_node_add_map(list, NULL);
-        coffer_node_add_text(map, "code", coffer_status_name(finding->code));
-        if (finding->offset == COFFER_OFFSET_NONE)
-            coffer_node_add_null(map, "offset");
-        else
-            coffer_node_add_u64(map, "offset", finding->offset, COFFER_UNIT_OFFSET);
-        coffer_node_add_text(map, "text", finding->text);
-    }
-    if (total > count)
-        coffer_node_add_u64(out, "damaged_not_listed", total - count, COFFER_UNIT_NONE);
-    return coffer_node_status(out, err);
 }

@@ -28,8 +28,4 @@ void coffer__node_mark_detail(coffer_node *parent);
 coffer_node *coffer__node_hold(coffer_node *parent, const char *name);
 void coffer__node_set_bool(coffer_node *held, bool value); /* NULL allowed */
 
-/* Adds the list "damaged" to a map: code, offset and text of each finding; nothing for an empty report. */
-coffer_status coffer__report_describe_damage(coffer_node *out, const coffer_report *damage,
-                                             coffer_error *err);
-
 #endif

@@ -67,3 +67,14 @@ coffer_status coffer__source_accept_damage(const coffer_source *src, const coffe
     pthread_mutex_unlock(&mutex);
     return COFFER_OK;
 }
+
+coffer_status coffer__source_describe_damage(coffer_node *out, const coffer_report *damage, coffer_error *err)
+{
+    size_t count = coffer_report_count(damage);
+    uint64_t total = coffer_report_total(damage, COFFER_ERROR);
+    if (count)
+        coffer_report_describe(out, "damaged", damage);
+    if (total > count)
+        coffer_node_add_u64(out, "damaged_not_listed", total - count, COFFER_UNIT_NONE);
+    return coffer_node_status(out, err);
+}

@@ -56,6 +56,9 @@ coffer_report *coffer__source_damage_report(const coffer_source *src);
  * without a report `found` itself, copied to err. A finding that the report already has is not repeated. */
 coffer_status coffer__source_accept_damage(const coffer_source *src, const coffer_error *found,
                                            coffer_error *err);
+/* Adds the list "damaged" to a map: code, offset and text of each finding; nothing for an empty report. */
+coffer_status coffer__source_describe_damage(coffer_node *out, const coffer_report *damage,
+                                             coffer_error *err);
 
 /* Bytes of a source: a view where the source has one, a copy otherwise. */
 

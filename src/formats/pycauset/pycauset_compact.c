@@ -236,7 +236,7 @@ coffer_status coffer__pycauset_compact(coffer_node *out, const char *path, const
         if (coffer_pycauset_history_damaged_bytes(work.history) > 0)
             coffer_node_add_printf(out, "damage", "%" PRIu64 " bytes of damaged older states were dropped",
                                    coffer_pycauset_history_damaged_bytes(work.history));
-        status = coffer__report_describe_damage(out, work.damage, err);
+        status = coffer__source_describe_damage(out, work.damage, err);
     }
     coffer_report_free(work.damage);
     coffer_pycauset_history_close(work.history);

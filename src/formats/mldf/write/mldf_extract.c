@@ -376,7 +376,7 @@ coffer_status coffer__mldf_compact(coffer_node *out, const char *path, const cha
         goto out;
     status = describe_sizes(out, set, target, err);
     if (!status && damage)
-        status = coffer__report_describe_damage(out, damage, err);
+        status = coffer__source_describe_damage(out, damage, err);
 out:
     coffer_mldf_close(set);
     coffer__update_close(update);
