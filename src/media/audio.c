@@ -314,11 +314,12 @@ static void give_helper(idle_helper *helper)
     drop_helper(helper);
 }
 
-static coffer_status decode_remote(float *out, size_t count, const coffer_audio_info *info, const void *bytes,
+/* out : floats, `count` of them. */
+static coffer_status decode_remote(void *out, size_t count, const coffer_audio_info *info, const void *bytes,
                                    size_t size, coffer_error *err)
 {
     uint8_t begin[28];
-    uint64_t need = (uint64_t)size + (uint64_t)count * sizeof *out;
+    uint64_t need = (uint64_t)size + (uint64_t)count * sizeof(float);
     idle_helper *taken = take_helper(need);
     if (!taken)
         return coffer__fail_no_memory(err, sizeof *taken);
@@ -332,8 +333,8 @@ static coffer_status decode_remote(float *out, size_t count, const coffer_audio_
                                 .begin_len = sizeof begin,
                                 .bytes = bytes,
                                 .size = size,
-                                .out = out ? (uint8_t *)out : begin, /* no samples */
-                                .out_size = count * sizeof *out };
+                                .out = out ? out : (void *)begin, /* no samples */
+                                .out_size = count * sizeof(float) };
     coffer_status status = coffer__media_decode(&call, COFFER__MODULE_SOUND, err);
     give_helper(taken);
     return status;
