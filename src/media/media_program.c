@@ -28,7 +28,7 @@ static coffer__buffer frame, file;
 static bool sandboxed;
 
 /* The library is gone, or does not say what it should: nobody is left to tell. */
-static void leave(void)
+_Noreturn static void leave(void)
 {
     _exit(1);
 }
