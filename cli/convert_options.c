@@ -66,61 +66,66 @@ static const char *format_of(const coffer_conversion *conversion)
     return coffer_format_by_name(from) ? from : coffer_conversion_to(conversion);
 }
 
-static const coffer_convert_option *find_option(const coffer_conversion *conversion, const char *name)
-{
-    for (size_t i = 0; i < coffer_conversion_option_count(conversion); i++) {
-        const coffer_convert_option *option = coffer_conversion_option_at(conversion, i);
-        if (strcmp(option->name, name) == 0)
-            return option;
-    }
-    return NULL;
-}
+/* An option of one conversion. */
+typedef struct setting_use {
+    const coffer_convert_option *option;
+    const char *format; /* of the conversion */
+} setting_use;
 
-/* The index of the first conversion of a format (NULL = any) that has the option with this help. */
-static size_t first_with(const char *name, const char *help, const char *format)
+typedef struct setting_uses {
+    setting_use *items;
+    size_t count;
+} setting_uses;
+
+/* The index of the first use of a format (NULL = any) that has this help. */
+static size_t first_with(const setting_uses *uses, const char *help, const char *format)
 {
-    for (size_t i = 0; i < coffer_conversion_count(); i++) {
-        const coffer_conversion *conversion = coffer_conversion_at(i);
-        const coffer_convert_option *option = find_option(conversion, name);
-        if (option && strcmp(option->help, help) == 0 &&
-            (!format || strcmp(format_of(conversion), format) == 0))
+    for (size_t i = 0; i < uses->count; i++) {
+        const setting_use *use = &uses->items[i];
+        if (is_same(use->option->help, help) && (!format || strcmp(use->format, format) == 0))
             return i;
     }
     return SIZE_MAX;
 }
 
-/* "mscan, pycauset: help of both; mcf: another help". */
-static void print_help(FILE *out, const char *name)
+/* "mscan, pycauset: help of both; mcf: another help". uses : of one option. */
+static void print_help(FILE *out, const setting_uses *uses)
 {
     const char *separator = "";
-    for (size_t i = 0; i < coffer_conversion_count(); i++) {
-        const coffer_convert_option *option = find_option(coffer_conversion_at(i), name);
-        if (!option || first_with(name, option->help, NULL) != i)
+    for (size_t i = 0; i < uses->count; i++) {
+        const char *help = uses->items[i].option->help;
+        if (first_with(uses, help, NULL) != i)
             continue;
         fputs(separator, out);
         separator = "";
-        for (size_t j = i; j < coffer_conversion_count(); j++) {
-            const char *format = format_of(coffer_conversion_at(j));
-            if (first_with(name, option->help, format) != j)
+        for (size_t j = i; j < uses->count; j++) {
+            const char *format = uses->items[j].format;
+            if (first_with(uses, help, format) != j)
                 continue;
             fprintf(out, "%s%s", separator, format);
             separator = ", ";
         }
         fputs(": ", out);
-        fputs(option->help, out);
+        fputs(help, out);
         separator = "; ";
     }
 }
 
-static char *help_of(const char *name)
+/* all : of every option. */
+static char *help_of(const char *name, const setting_uses *all)
 {
     char *text = NULL;
     size_t len;
-    FILE *out = open_memstream(&text, &len);
-    if (!out)
-        return NULL;
-    print_help(out, name);
-    if (fclose(out) == 0)
+    setting_uses uses = { calloc(all->count + 1, sizeof *uses.items), 0 };
+    FILE *out = uses.items ? open_memstream(&text, &len) : NULL;
+    for (size_t i = 0; out && i < all->count; i++) {
+        if (strcmp(all->items[i].option->name, name) == 0)
+            uses.items[uses.count++] = all->items[i];
+    }
+    if (out)
+        print_help(out, &uses);
+    free(uses.items);
+    if (out && fclose(out) == 0)
         return text;
     free(text);
     return NULL;
@@ -139,21 +144,26 @@ static void build(void)
     size_t most = 0;
     for (size_t i = 0; i < coffer_conversion_count(); i++)
         most += coffer_conversion_option_count(coffer_conversion_at(i));
+    setting_uses all = { calloc(most + 1, sizeof *all.items), 0 };
     tables.groups = calloc(most + 1, sizeof *tables.groups);
     tables.options = calloc(OWN_OPTIONS + most + 1, sizeof *tables.options);
-    if (!tables.groups || !tables.options) {
+    if (!all.items || !tables.groups || !tables.options) {
         fputs("coffer: out of memory\n", stderr);
         exit(CLI_FAILED);
     }
     memcpy(tables.options, own_options, sizeof own_options);
     for (size_t i = 0; i < coffer_conversion_count(); i++) {
         const coffer_conversion *conversion = coffer_conversion_at(i);
-        for (size_t j = 0; j < coffer_conversion_option_count(conversion); j++)
-            add_to_groups(coffer_conversion_option_at(conversion, j));
+        const char *format = format_of(conversion);
+        const coffer_convert_option *option;
+        for (size_t j = 0; (option = coffer_conversion_option_at(conversion, j)); j++) {
+            add_to_groups(option);
+            all.items[all.count++] = (setting_use){ option, format };
+        }
     }
     for (size_t i = 0; i < tables.count; i++) {
         const setting_group *group = &tables.groups[i];
-        const char *name = group->first->name, *help = help_of(name);
+        const char *name = group->first->name, *help = help_of(name, &all);
         tables.options[OWN_OPTIONS + i] = (cli_option){
             .name = name,
             .letter = letter_of(name),
@@ -164,6 +174,7 @@ static void build(void)
             .old = strcmp(name, "field") == 0 ? field_old : NULL,
         };
     }
+    free(all.items);
 }
 
 const cli_option *cli_convert_options(void)

@@ -59,7 +59,8 @@ static char *_Atomic programs[COFFER__MODULE_COUNT];
 
 static bool is_program(const module_slot *slot)
 {
-    return slot == &slots[COFFER__MODULE_HDF5] || slot == &slots[COFFER__MODULE_TIFF];
+    return slot == &slots[COFFER__MODULE_HDF5] || slot == &slots[COFFER__MODULE_TIFF] ||
+           slot == &slots[COFFER__MODULE_WEBP] || slot == &slots[COFFER__MODULE_SOUND];
 }
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;

@@ -72,8 +72,9 @@ void coffer__streams_add(const struct stat *stream, int fd, uint64_t size)
 static int seconds_to_wait(void)
 {
     const char *text = getenv("COFFER_PIPE_WAIT");
-    return text && *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 6 ? atoi(text)
-                                                                                           : PIPE_WAIT;
+    return text && *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 6
+               ? (int)strtol(text, NULL, 10)
+               : PIPE_WAIT;
 }
 
 /* Waits until a program has the named pipe open for writing. `fd` does not block; it does afterwards. */

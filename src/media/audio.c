@@ -4,11 +4,15 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/options.h"
+#include "media/media_helper.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static uint32_t big_u32(const uint8_t *at)
 {
@@ -217,92 +221,7 @@ static bool audio_probe_packed(coffer_status *status, coffer_audio_info *out, co
     return true;
 }
 
-/* The headers of WAV and FLAC files; audio_packed.c has the others. */
-
-enum { WAV_PCM = 1, WAV_FLOAT = 3, WAV_A_LAW = 6, WAV_MU_LAW = 7, WAV_EXTENSIBLE = 0xfffe };
-
-#define WAV_STREAMED UINT32_MAX /* written by programs that cannot seek back to the header */
-#define CHANNELS_MAX 1024       /* as libsndfile has it */
-#define FLAC_HEADER_SIZE 42     /* magic, block header and STREAMINFO */
-
-typedef struct wav {
-    const uint8_t *format, *data;
-    size_t format_len;
-    uint64_t data_len;
-} wav;
-
-static coffer_status find_chunks(wav *out, const uint8_t *bytes, size_t size, coffer_error *err)
-{
-    size_t at = 12;
-    while (size - at >= 8) {
-        const uint8_t *chunk = bytes + at;
-        uint32_t len = coffer__load_u32(chunk + 4);
-        size_t left = size - at - 8;
-        bool is_data = memcmp(chunk, "data", 4) == 0;
-        if (is_data && len == WAV_STREAMED)
-            len = left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
-        if (len > left)
-            return coffer__fail(err, COFFER_E_TRUNCATED, at,
-                                "WAV: a chunk of %" PRIu32 " bytes, %zu are left", len, left);
-        if (memcmp(chunk, "fmt ", 4) == 0) {
-            out->format = chunk + 8;
-            out->format_len = len;
-        }
-        if (is_data) {
-            out->data = chunk + 8;
-            out->data_len = len;
-            return COFFER_OK;
-        }
-        at += 8 + (size_t)len;
-        if (len % 2 && at < size)
-            at++;
-    }
-    return coffer__fail(err, COFFER_E_MISSING, size, "WAV: %zu bytes without a data chunk", size);
-}
-
-static coffer_status probe_wav(coffer_audio_info *out, bool *known, const uint8_t *bytes, size_t size,
-                               coffer_error *err)
-{
-    wav parts = { 0 };
-    coffer_status status = find_chunks(&parts, bytes, size, err);
-    if (status)
-        return status;
-    if (!parts.format || parts.format_len < 16)
-        return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "WAV: no format before the data");
-    uint32_t tag = coffer__load_u16(parts.format), block = coffer__load_u16(parts.format + 12);
-    uint32_t bits = coffer__load_u16(parts.format + 14);
-    if (tag == WAV_EXTENSIBLE && parts.format_len >= 26)
-        tag = coffer__load_u16(parts.format + 24);
-    *out = (coffer_audio_info){ .struct_size = sizeof(coffer_audio_info),
-                                .sample_rate = coffer__load_u32(parts.format + 4),
-                                .channels = coffer__load_u16(parts.format + 2),
-                                .bit_depth = tag == WAV_FLOAT ? 0 : bits,
-                                .kind = COFFER_AUDIO_WAV };
-    snprintf(out->codec, sizeof out->codec, "%s",
-             tag == WAV_PCM     ? "pcm"
-             : tag == WAV_FLOAT ? "float"
-                                : "packed");
-    if (out->channels == 0 || out->channels > CHANNELS_MAX || out->sample_rate == 0)
-        return coffer__fail(err, COFFER_E_BAD_VALUE, (uint64_t)(parts.format - bytes),
-                            "WAV: %" PRIu32 " channels, %" PRIu32 " samples a second", out->channels,
-                            out->sample_rate);
-    *known = tag == WAV_PCM || tag == WAV_FLOAT;
-    /* The block decoders of libsndfile (ADPCM, GSM, G.72x) have a record of memory errors: see design.md. */
-    if (!*known && tag != WAV_A_LAW && tag != WAV_MU_LAW)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, (uint64_t)(parts.format - bytes),
-                            "WAV: encoding 0x%04" PRIx32
-                            " is not decoded, only PCM, floats, A-law and µ-law; "
-                            "convert it first, such as with ffmpeg -i IN.wav OUT.wav",
-                            tag);
-    if (!*known)
-        return COFFER_OK;
-    if (bits == 0 || bits > 64 || block != out->channels * ((bits + 7) / 8))
-        return coffer__fail(err, COFFER_E_BAD_VALUE, (uint64_t)(parts.format - bytes),
-                            "WAV: %" PRIu32 " channels of %" PRIu32 " bits in %" PRIu32 " bytes",
-                            out->channels, bits, block);
-    out->frames = parts.data_len / block;
-    return COFFER_OK;
-}
+#define FLAC_HEADER_SIZE 42 /* magic, block header and STREAMINFO */
 
 static coffer_status probe_flac(coffer_audio_info *out, const uint8_t *bytes, size_t size, coffer_error *err)
 {
@@ -331,14 +250,11 @@ static coffer_status probe_flac(coffer_audio_info *out, const uint8_t *bytes, si
     return COFFER_OK;
 }
 
-/* By the bytes alone. *known is false for a WAV file whose samples are packed in a way that only libsndfile
- * can count. */
-static coffer_status audio_header(coffer_audio_info *out, bool *known, const uint8_t *bytes, size_t size,
+static coffer_status audio_header(coffer_audio_info *out, const uint8_t *bytes, size_t size,
                                   coffer_error *err)
 {
-    *known = true;
-    if (size >= 12 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WAVE", 4) == 0)
-        return probe_wav(out, known, bytes, size, err);
+    if (coffer__wav_is(bytes, size))
+        return coffer__wav_probe(out, bytes, size, err);
     if (size >= 4 && memcmp(bytes, "fLaC", 4) == 0)
         return probe_flac(out, bytes, size, err);
     coffer_status status;
@@ -348,11 +264,80 @@ static coffer_status audio_header(coffer_audio_info *out, bool *known, const uin
                         "%zu bytes are not a sound of a known kind (WAV, FLAC, MP3, AAC, Ogg, M4A)", size);
 }
 
-/* Sounds to samples: the header by ourselves, the samples by a module. */
+/* Sounds to samples: headers and WAV files by ourselves, the other samples by a program. */
 
-static const coffer__sound_module *load_sound(coffer_error *err)
+/* Programs that decode sounds and have nothing to do. They are taken and given back without a lock, so that a
+ * fork at any time leaves them usable; a process does not use those that it has from its parent. */
+typedef struct idle_helper {
+    coffer__helper helper;
+    pid_t owner;
+    uint64_t most; /* bytes that it may allocate */
+} idle_helper;
+
+enum { MOST_IDLE = 16 };
+#define LEAST_MEMORY ((uint64_t)64 << 20)
+
+static _Atomic(idle_helper *) idle[MOST_IDLE];
+
+static void drop_helper(idle_helper *helper)
 {
-    return coffer__module_load(COFFER__MODULE_SOUND, sizeof(coffer__sound_module), err);
+    if (helper->helper.fd >= 0 && helper->owner == getpid())
+        coffer__helper_stop(&helper->helper);
+    else if (helper->helper.fd >= 0)
+        close(helper->helper.fd);
+    coffer__free(helper);
+}
+
+/* need : bytes of the file and of its samples. */
+static idle_helper *take_helper(uint64_t need)
+{
+    for (size_t i = 0; i < MOST_IDLE; i++) {
+        idle_helper *found = atomic_exchange(&idle[i], NULL);
+        if (found && found->owner == getpid() && found->most >= need)
+            return found;
+        if (found)
+            drop_helper(found);
+    }
+    idle_helper *made = coffer__calloc(1, sizeof *made);
+    if (made)
+        *made = (idle_helper){ { .fd = -1 }, getpid(), need < LEAST_MEMORY ? LEAST_MEMORY : need };
+    return made;
+}
+
+static void give_helper(idle_helper *helper)
+{
+    for (size_t i = 0; helper->helper.fd >= 0 && i < MOST_IDLE; i++) {
+        idle_helper *nothing = NULL;
+        if (atomic_compare_exchange_strong(&idle[i], &nothing, helper))
+            return;
+    }
+    drop_helper(helper);
+}
+
+/* out : floats, `count` of them. */
+static coffer_status decode_remote(void *out, size_t count, const coffer_audio_info *info, const void *bytes,
+                                   size_t size, coffer_error *err)
+{
+    uint8_t begin[28];
+    uint64_t need = (uint64_t)size + (uint64_t)count * sizeof(float);
+    idle_helper *taken = take_helper(need);
+    if (!taken)
+        return coffer__fail_no_memory(err, sizeof *taken);
+    coffer__store_u64(begin, size);
+    coffer__store_u64(begin + 8, taken->most);
+    coffer__store_u64(begin + 16, info->frames);
+    coffer__store_u32(begin + 24, info->channels);
+    coffer__media_call call = { .helper = &taken->helper,
+                                .name = "sound",
+                                .begin = begin,
+                                .begin_len = sizeof begin,
+                                .bytes = bytes,
+                                .size = size,
+                                .out = out ? out : (void *)begin, /* no samples */
+                                .out_size = count * sizeof(float) };
+    coffer_status status = coffer__media_decode(&call, COFFER__MODULE_SOUND, err);
+    give_helper(taken);
+    return status;
 }
 
 COFFER__INIT_FUNCTION(coffer_audio_info, COFFER_AUDIO_INFO_INIT)
@@ -368,12 +353,7 @@ const char *coffer_audio_kind_name(coffer_audio_kind kind)
 coffer_status coffer_audio_probe(coffer_audio_info *out, const void *bytes, size_t size, coffer_error *err)
 {
     coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
-    bool known = true;
-    coffer_status status = audio_header(&info, &known, bytes, size, err);
-    if (!status && !known) {
-        const coffer__sound_module *sound = load_sound(err);
-        status = sound ? sound->count_frames(&info, bytes, size, err) : COFFER_E_UNSUPPORTED;
-    }
+    coffer_status status = audio_header(&info, bytes, size, err);
     return status ? status : coffer__give_struct(out, &info, sizeof info, err);
 }
 
@@ -395,6 +375,9 @@ coffer_status coffer_audio_decode(float *out, size_t out_count, const void *byte
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "sound: Coffer has no decoder for %s (%s)", coffer_audio_kind_name(info.kind),
                             info.codec);
-    const coffer__sound_module *sound = load_sound(err);
-    return sound ? sound->read_frames(out, &info, bytes, size, err) : COFFER_E_UNSUPPORTED;
+    if (info.kind == COFFER_AUDIO_WAV)
+        return coffer__wav_decode(out, &info, bytes, size, err);
+    const coffer__sound_module *linked = coffer__module_linked(COFFER__MODULE_SOUND);
+    return linked ? linked->read_frames(out, &info, bytes, size, err)
+                  : decode_remote(out, out_count, &info, bytes, size, err);
 }

@@ -7,12 +7,17 @@
 
 typedef struct coffer__sound_module {
     coffer__module common;
-    /* Sets frames and channels. */
-    coffer_status (*count_frames)(coffer_audio_info *out, const void *bytes, size_t size, coffer_error *err);
     /* out : room for frames × channels samples of the header. */
     coffer_status (*read_frames)(float *out, const coffer_audio_info *header, const void *bytes, size_t size,
                                  coffer_error *err);
 } coffer__sound_module;
+
+/* WAV files (audio_wav.c): PCM, floats, A-law and µ-law. */
+bool coffer__wav_is(const uint8_t *bytes, size_t size);
+coffer_status coffer__wav_probe(coffer_audio_info *out, const uint8_t *bytes, size_t size, coffer_error *err);
+/* out : room for frames × channels samples of the header, which coffer__wav_probe filled in. */
+coffer_status coffer__wav_decode(float *out, const coffer_audio_info *header, const uint8_t *bytes,
+                                 size_t size, coffer_error *err);
 
 /* The first track of sound or of pictures in an MP4 or QuickTime file. */
 typedef struct coffer__mp4_track {

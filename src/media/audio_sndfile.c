@@ -1,4 +1,5 @@
-/* The module for sounds: WAV and FLAC to samples by libsndfile, which reads from memory through callbacks. */
+/* The module for sounds: FLAC, MP3 and Ogg to samples by libsndfile, which reads from memory through
+ * callbacks. */
 #include "base/fail.h"
 #include "media/audio.h"
 
@@ -59,21 +60,6 @@ static coffer_status open_sound(SNDFILE **out, SF_INFO *info, memory_file *file,
     return COFFER_OK;
 }
 
-/* Counts the samples of encodings whose header does not contain the count. */
-static coffer_status count_frames(coffer_audio_info *out, const void *bytes, size_t size, coffer_error *err)
-{
-    memory_file file = { bytes, (sf_count_t)size, 0 };
-    SNDFILE *sound = NULL;
-    SF_INFO info;
-    coffer_status status = open_sound(&sound, &info, &file, err);
-    if (status)
-        return status;
-    out->frames = info.frames > 0 && info.frames < SF_COUNT_MAX ? (uint64_t)info.frames : 0;
-    out->channels = (uint32_t)info.channels;
-    sf_close(sound);
-    return COFFER_OK;
-}
-
 static coffer_status read_frames(float *out, const coffer_audio_info *header, const void *bytes, size_t size,
                                  coffer_error *err)
 {
@@ -110,7 +96,6 @@ static const char *library_version(void)
 
 static const coffer__sound_module table = {
     COFFER__MODULE_INIT(coffer__sound_module, library_version),
-    count_frames,
     read_frames,
 };
 COFFER__MODULE_EXPORT(sound, table);

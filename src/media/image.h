@@ -1,4 +1,4 @@
-/* Shared by the picture codecs. JPEG, PNG, WebP and TIFF are modules. */
+/* Shared by the picture codecs. JPEG and PNG are modules, WebP and TIFF programs. */
 #ifndef COFFER_MEDIA_IMAGE_H
 #define COFFER_MEDIA_IMAGE_H
 
@@ -6,6 +6,7 @@
 #include "base/helper.h"
 #include "base/module.h"
 #include "coffer/media.h"
+#include "media/media_helper.h"
 
 typedef struct coffer__jpeg_module {
     coffer__module common;
@@ -80,15 +81,10 @@ coffer_status coffer__pixels_adapt(coffer_pixels *pixels, uint32_t channels, uin
 /* Turns pixels that are stored in an EXIF orientation upright. */
 coffer_status coffer__pixels_orient(coffer_pixels *pixels, uint32_t orientation, coffer_error *err);
 
-/* The frames between the library and the program coffer-tiff: for each picture a BEGIN and its BYTES; then
- * the SIZE and the PIXELS, unless decoding failed, and DONE. */
+/* A picture that a program decodes: BEGIN has the u64 size of the file, u64 limit of the pixels, u32 width,
+ * height and channels; the answer begins with a SIZE (media.h). */
 enum {
-    COFFER__PICTURE_BEGIN =
-        1, /* u64 size of the file, u64 limit of the pixels, u32 width, height, channels */
-    COFFER__PICTURE_BYTES,
-    COFFER__PICTURE_SIZE, /* u32 width, height, channels, depth */
-    COFFER__PICTURE_PIXELS,
-    COFFER__PICTURE_DONE, /* i32 status, text */
+    COFFER__PICTURE_SIZE = COFFER__MEDIA_OWN, /* u32 width, height, channels, depth */
     COFFER__PICTURE_HEAD = 16
 };
 

@@ -9,115 +9,56 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* TIFF pictures by the program coffer-tiff. What the program says is checked like a file: it may be in the
- * hands of one. */
+/* TIFF and WebP pictures by programs. */
 
-static coffer_status fail_protocol(coffer__helper *helper, coffer_error *err)
-{
-    coffer__helper_stop(helper);
-    return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                        "TIFF: coffer-tiff gave an impossible answer; the file is damaged or malicious");
-}
-
-static bool send_file(const coffer__helper *helper, const uint8_t *bytes, size_t size,
-                      const coffer_image_info *info, uint64_t max_bytes)
-{
-    uint8_t head[28];
-    coffer__store_u64(head, size);
-    coffer__store_u64(head + 8, max_bytes);
-    coffer__store_u32(head + 16, info->width);
-    coffer__store_u32(head + 20, info->height);
-    coffer__store_u32(head + 24, info->channels);
-    bool sent = coffer__frame_send(helper->fd, COFFER__PICTURE_BEGIN, head, sizeof head, NULL, 0);
-    for (size_t at = 0, some; sent && at < size; at += some) {
-        some = size - at < COFFER__FRAME_MAX ? size - at : COFFER__FRAME_MAX;
-        sent = coffer__frame_send(helper->fd, COFFER__PICTURE_BYTES, bytes + at, some, NULL, 0);
-    }
-    return sent;
-}
-
-typedef struct answer {
+typedef struct picture_answer {
     coffer_pixels *out;
-    size_t have, size; /* bytes of the pixels */
-    bool has_size;
-} answer;
+    const coffer_image_info *info;
+    uint64_t max_bytes;
+} picture_answer;
 
-static coffer_status take_size(answer *taken, const coffer__buffer *frame, const coffer_image_info *info,
-                               uint64_t max_bytes, bool *sane, coffer_error *err)
+static coffer_status take_size(coffer__media_call *call, uint32_t kind, const coffer__buffer *frame,
+                               bool *sane, coffer_error *err)
 {
+    const picture_answer *answer = call->context;
+    const coffer_image_info *info = answer->info;
     coffer__cursor from = coffer__cursor_over(frame->data, frame->len, 0);
     uint32_t width = coffer__cursor_u32(&from), height = coffer__cursor_u32(&from);
     uint32_t channels = coffer__cursor_u32(&from), depth = coffer__cursor_u32(&from);
-    *sane = !from.failed && !taken->has_size && width == info->width && height == info->height &&
-            channels >= 1 && channels <= 4 && (depth == 8 || depth == 16);
+    *sane = kind == COFFER__PICTURE_SIZE && !from.failed && !call->out && width == info->width &&
+            height == info->height && channels >= 1 && channels <= 4 && (depth == 8 || depth == 16);
     if (!*sane)
         return COFFER_OK;
-    coffer_status status = coffer__pixels_reserve(taken->out, width, height, channels, depth, max_bytes, err);
-    taken->has_size = true;
-    taken->size = status ? 0 : coffer__pixels_bytes(taken->out);
-    return status;
-}
-
-static coffer_status take_end(const answer *taken, const coffer__buffer *frame, bool *sane, coffer_error *err)
-{
-    coffer__cursor from = coffer__cursor_over(frame->data, frame->len, 0);
-    coffer_status status = (coffer_status)(int32_t)coffer__cursor_u32(&from);
-    size_t len = coffer__cursor_left(&from);
-    *sane = !from.failed && (status ? strcmp(coffer_status_name(status), "unknown") != 0
-                                    : taken->has_size && taken->have == taken->size);
-    if (!*sane || !status)
-        return COFFER_OK;
-    bool readable = len && len < 400 && coffer__utf8_valid((const char *)frame->data + 4, len);
-    return coffer__fail(err, status, COFFER_OFFSET_NONE, "%.*s", readable ? (int)len : 18,
-                        readable ? (const char *)frame->data + 4 : "TIFF: not decoded");
-}
-
-static coffer_status receive(answer *taken, coffer__helper *helper, const coffer_image_info *info,
-                             uint64_t max_bytes, coffer__buffer *frame, coffer_error *err)
-{
-    uint32_t kind;
-    bool sane = true;
-    while (coffer__frame_receive(helper->fd, &kind, frame)) {
-        coffer_status status = COFFER_OK;
-        if (kind == COFFER__PICTURE_DONE) {
-            status = take_end(taken, frame, &sane, err);
-            return sane ? status : fail_protocol(helper, err);
-        }
-        if (kind == COFFER__PICTURE_SIZE) {
-            status = take_size(taken, frame, info, max_bytes, &sane, err);
-        } else if (kind == COFFER__PICTURE_PIXELS && frame->len <= taken->size - taken->have) {
-            memcpy(taken->out->data + taken->have, frame->data, frame->len);
-            taken->have += frame->len;
-        } else {
-            sane = false;
-        }
-        if (!sane)
-            return fail_protocol(helper, err);
-        if (status) {
-            coffer__helper_stop(helper);
-            return status;
-        }
-    }
-    return coffer__fail_prefix(err, coffer__helper_fail(helper, err), "TIFF");
+    coffer_status status =
+        coffer__pixels_reserve(answer->out, width, height, channels, depth, answer->max_bytes, err);
+    if (status)
+        return status;
+    call->out = answer->out->data;
+    call->out_size = coffer__pixels_bytes(answer->out);
+    return COFFER_OK;
 }
 
 /* Decodes by the program. helper : started with the first picture. */
-static coffer_status image_decode_remote(coffer_pixels *out, coffer__helper *helper, const void *bytes,
-                                         size_t size, const coffer_image_info *info, uint64_t max_bytes,
-                                         coffer_error *err)
+static coffer_status image_decode_remote(coffer_pixels *out, coffer__helper *helper, coffer__module_id id,
+                                         const void *bytes, size_t size, const coffer_image_info *info,
+                                         uint64_t max_bytes, coffer_error *err)
 {
-    coffer__buffer frame = COFFER__BUFFER_INIT;
-    answer taken = { .out = out };
-    coffer_status status = COFFER_OK;
-    coffer__buffer_init(&frame, COFFER__FRAME_MAX + 1);
-    if (helper->fd < 0)
-        status = coffer__helper_start(helper, COFFER__MODULE_TIFF, -1, &frame, err);
-    if (!status && !send_file(helper, bytes, size, info, max_bytes))
-        status = coffer__fail_prefix(err, coffer__helper_fail(helper, err), "TIFF");
-    if (!status)
-        status = receive(&taken, helper, info, max_bytes, &frame, err);
-    coffer__buffer_free(&frame);
-    return status;
+    uint8_t begin[28];
+    coffer__store_u64(begin, size);
+    coffer__store_u64(begin + 8, max_bytes);
+    coffer__store_u32(begin + 16, info->width);
+    coffer__store_u32(begin + 20, info->height);
+    coffer__store_u32(begin + 24, info->channels);
+    picture_answer answer = { out, info, max_bytes };
+    coffer__media_call call = { .helper = helper,
+                                .name = id == COFFER__MODULE_TIFF ? "TIFF" : "WebP",
+                                .begin = begin,
+                                .begin_len = sizeof begin,
+                                .bytes = bytes,
+                                .size = size,
+                                .take = take_size,
+                                .context = &answer };
+    return coffer__media_decode(&call, id, err);
 }
 
 /* The most pixels that one byte of a file can encode: a PNG deflates at most 1032 to 1, eight pixels to the
@@ -128,8 +69,8 @@ static coffer_status image_decode_remote(coffer_pixels *out, coffer__helper *hel
 struct coffer_image_decoder {
     coffer_limits limits;
     const coffer__jpeg_module *jpeg;
-    void *jpeg_handle;   /* created with the first JPEG */
-    coffer__helper tiff; /* started with the first TIFF picture */
+    void *jpeg_handle;         /* created with the first JPEG */
+    coffer__helper tiff, webp; /* started with the first picture of the kind */
 };
 
 COFFER__INIT_FUNCTION(coffer_image_info, COFFER_IMAGE_INFO_INIT)
@@ -148,7 +89,7 @@ coffer_status coffer_image_decoder_new(coffer_image_decoder **out, const coffer_
     if (!decoder)
         return coffer__fail_no_memory(err, sizeof *decoder);
     decoder->limits = coffer__limits(options.limits);
-    decoder->tiff.fd = -1;
+    decoder->tiff.fd = decoder->webp.fd = -1;
     *out = decoder;
     return COFFER_OK;
 }
@@ -161,6 +102,8 @@ void coffer_image_decoder_free(coffer_image_decoder *decoder)
         decoder->jpeg->free_handle(decoder->jpeg_handle);
     if (decoder->tiff.fd >= 0)
         coffer__helper_stop(&decoder->tiff);
+    if (decoder->webp.fd >= 0)
+        coffer__helper_stop(&decoder->webp);
     coffer__free(decoder);
 }
 
@@ -209,8 +152,8 @@ static const coffer__png_module *load_png(coffer_error *err)
     return coffer__module_load(COFFER__MODULE_PNG, sizeof(coffer__png_module), err);
 }
 
-/* NULL when the kind needs a module that is not there. TIFF is decoded by a program, unless it is linked. */
-static coffer__image_decode find_decode(coffer_image_kind kind, coffer_error *err)
+/* NULL for TIFF and WebP, which programs decode, unless they are linked. */
+static coffer__image_decode find_decode(coffer_image_kind kind)
 {
     if (kind == COFFER_IMAGE_GIF)
         return coffer__image_decode_gif;
@@ -219,9 +162,7 @@ static coffer__image_decode find_decode(coffer_image_kind kind, coffer_error *er
     if (kind == COFFER_IMAGE_PNM)
         return coffer__image_decode_pnm;
     const coffer__picture_module *module =
-        kind == COFFER_IMAGE_TIFF
-            ? coffer__module_linked(COFFER__MODULE_TIFF)
-            : coffer__module_load(COFFER__MODULE_WEBP, sizeof(coffer__picture_module), err);
+        coffer__module_linked(kind == COFFER_IMAGE_TIFF ? COFFER__MODULE_TIFF : COFFER__MODULE_WEBP);
     return module ? module->decode : NULL;
 }
 
@@ -240,12 +181,12 @@ static coffer_status decode_kind(coffer_pixels *out, coffer_image_decoder *decod
         const coffer__png_module *png = load_png(err);
         return png ? png->decode(out, bytes, size, opts, max_bytes, err) : COFFER_E_UNSUPPORTED;
     }
-    coffer__image_decode decode = find_decode(info->kind, err);
-    coffer_status status = COFFER_E_UNSUPPORTED;
-    if (decode)
-        status = decode(out, bytes, size, info, opts, max_bytes, err);
-    else if (info->kind == COFFER_IMAGE_TIFF)
-        status = image_decode_remote(out, &decoder->tiff, bytes, size, info, max_bytes, err);
+    coffer__image_decode decode = find_decode(info->kind);
+    bool tiff = info->kind == COFFER_IMAGE_TIFF;
+    coffer_status status = decode ? decode(out, bytes, size, info, opts, max_bytes, err)
+                                  : image_decode_remote(out, tiff ? &decoder->tiff : &decoder->webp,
+                                                        tiff ? COFFER__MODULE_TIFF : COFFER__MODULE_WEBP,
+                                                        bytes, size, info, max_bytes, err);
     return status ? status : coffer__pixels_adapt(out, opts->channels, opts->depth, max_bytes, err);
 }
 

@@ -496,9 +496,10 @@ static size_t list_changes(change **out, const blob *good, bool all)
 
 /* ---- The tests ---- */
 
-static void check_every_bit(launder *test)
+/* Every bit with "all", else one of each byte: a checksum covers a byte or it does not. */
+static void check_every_byte(launder *test, bool all)
 {
-    size_t *bytes, count = list_interesting(&bytes, &test->good), passed = 0, first = 0;
+    size_t *bytes, count = list_interesting(&bytes, &test->good), passed = 0, first = 0, flips = 0;
     coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
     opts.full = true;
     opts.threads = 1;
@@ -506,6 +507,9 @@ static void check_every_bit(launder *test)
     for (size_t i = 0; i < 8 * count; i++) {
         uint8_t *byte = &file.bytes[bytes[i / 8]];
         coffer_source *src = NULL;
+        if (!all && i % 8 != bytes[i / 8] * 5 % 8)
+            continue;
+        flips++;
         coffer_report *report = NULL;
         *byte ^= (uint8_t)(1u << i % 8);
         if (coffer_source_from_memory(&src, file.bytes, file.len, NULL) ||
@@ -521,7 +525,7 @@ static void check_every_bit(launder *test)
     }
     free(file.bytes);
     free(bytes);
-    printf("%s: %zu bits of %zu bytes changed, check --full misses %zu\n", test->format->name, 8 * count,
+    printf("%s: %zu bits of %zu bytes changed, check --full misses %zu\n", test->format->name, flips,
            test->good.len, passed);
     if (passed > 0) {
         char where[80];
@@ -635,7 +639,7 @@ int main(int argc, char **argv)
     read_list(&test, argv[2]);
     set_up(&test);
     if (!only)
-        check_every_bit(&test);
+        check_every_byte(&test, all);
     size_t count = list_changes(&changes, &test.good, all);
     for (const launder_verb *verb = test.format->verbs; verb->name; verb++) {
         if (!only || strcmp(only, verb->name) == 0)

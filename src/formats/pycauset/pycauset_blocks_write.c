@@ -339,10 +339,11 @@ coffer_status coffer__pycauset_copy_children(const coffer_pycauset *matrix, cons
         status = coffer__file_resolve(&resolved, path, err);
     if (!status && !(folder = coffer__pycauset_blocks_folder(resolved)))
         status = coffer__fail_no_memory(err, strlen(resolved));
-    if (!status && (!blocks->folder || strcmp(blocks->folder, folder) != 0))
-        status = make_folder(&made, folder, err);
-    else if (!status) /* they are there */
+    bool there = !status && blocks->folder && folder && strcmp(blocks->folder, folder) == 0;
+    if (there)
         blocks = NULL;
+    else if (!status)
+        status = make_folder(&made, folder, err);
     for (size_t i = 0; !status && blocks && i < blocks->manifest.child_count; i++) {
         coffer_error why = COFFER_ERROR_INIT;
         status = copy_child(blocks, matrix, i, folder, report, &why);

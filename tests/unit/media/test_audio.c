@@ -56,10 +56,65 @@ static void flac_becomes_the_numbers_that_went_in(void **state)
     assert_ramp(COFFER_TEST_DATA "/media/ramp.flac", 1e-6f, true);
 }
 
-static void wav_of_another_codec_is_counted_by_the_library(void **state)
+static void wav_of_another_codec_is_decoded(void **state)
 {
     (void)state;
     assert_ramp(COFFER_TEST_DATA "/media/ramp-ulaw.wav", 0.02f, false);
+}
+
+/* One channel; `bits` of a sample, whose bytes are `data`. */
+static coffer__buffer wav_of(uint32_t tag, uint32_t bits, const void *data, size_t len)
+{
+    uint8_t head[44] = "RIFF....WAVEfmt ";
+    coffer__buffer wav = COFFER__BUFFER_INIT;
+    coffer__store_u32(head + 4, (uint32_t)(36 + len));
+    coffer__store_u32(head + 16, 16);
+    coffer__store_u16(head + 20, (uint16_t)tag);
+    coffer__store_u16(head + 22, 1);
+    coffer__store_u32(head + 24, 8000);
+    coffer__store_u32(head + 28, 8000 * (bits + 7) / 8);
+    coffer__store_u16(head + 32, (uint16_t)((bits + 7) / 8));
+    coffer__store_u16(head + 34, (uint16_t)bits);
+    memcpy(head + 36, "data", 4);
+    coffer__store_u32(head + 40, (uint32_t)len);
+    coffer__buffer_append(&wav, head, sizeof head);
+    coffer__buffer_append(&wav, data, len);
+    return wav;
+}
+
+static void every_encoding_of_wav_has_its_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t tag, bits;
+        uint8_t data[16];
+        float expected[2];
+    } cases[] = {
+        { 1, 8, { 0x00, 0xc0 }, { -1, 0.5F } },
+        { 1, 12, { 0x00, 0x80, 0x00, 0x40 }, { -1, 0.5F } },
+        { 1, 16, { 0x01, 0x00, 0x00, 0xc0 }, { 1.0F / 32768, -0.5F } },
+        { 1, 24, { 0x01, 0x00, 0x00, 0x00, 0x00, 0xc0 }, { 1.0F / 8388608, -0.5F } },
+        { 1, 32, { 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x80 }, { 1.0F / 8388608, -1 } },
+        { 3, 32, { 0x00, 0x00, 0xc0, 0x3f, 0x00, 0x00, 0x00, 0xc0 }, { 1.5F, -2 } },
+        { 3, 64, { 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0xc0 }, { 1.5F, -2 } },
+        { 6, 8, { 0xd5, 0x2a }, { 8.0F / 32768, -32256.0F / 32768 } },
+        { 7, 8, { 0xff, 0x00 }, { 0, -32124.0F / 32768 } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        coffer__buffer wav =
+            wav_of(cases[i].tag, cases[i].bits, cases[i].data, 2 * ((cases[i].bits + 7) / 8));
+        float out[2] = { 9, 9 };
+        assert_int_equal(coffer_audio_decode(out, 2, wav.data, wav.len, NULL), COFFER_OK);
+        assert_true(out[0] == cases[i].expected[0] && out[1] == cases[i].expected[1]);
+        coffer__buffer_free(&wav);
+    }
+    static const uint32_t refused[][2] = { { 1, 40 }, { 3, 16 }, { 6, 16 }, { 1, 0 } };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
+        coffer__buffer wav = wav_of(refused[i][0], refused[i][1], cases[0].data, 16);
+        assert_int_equal(coffer_audio_probe(&info, wav.data, wav.len, NULL), COFFER_E_BAD_VALUE);
+        coffer__buffer_free(&wav);
+    }
 }
 
 static void block_codecs_of_wav_are_refused(void **state)
@@ -194,7 +249,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wav_becomes_numbers_from_minus_one_to_one),
         cmocka_unit_test(flac_becomes_the_numbers_that_went_in),
-        cmocka_unit_test(wav_of_another_codec_is_counted_by_the_library),
+        cmocka_unit_test(wav_of_another_codec_is_decoded),
+        cmocka_unit_test(every_encoding_of_wav_has_its_numbers),
         cmocka_unit_test(block_codecs_of_wav_are_refused),
         cmocka_unit_test(a_cut_sound_is_an_error_wherever_it_is_cut),
         cmocka_unit_test(a_streamed_wav_is_read_to_its_end),
