@@ -308,6 +308,9 @@ COFFER_API_STATUS coffer_mlyze_live_put(bool *replaced, coffer_mlyze_live_block 
 /* Removes the block at an address; false when none is live there. */
 COFFER_API bool coffer_mlyze_live_take(coffer_mlyze_live_block *out, coffer_mlyze_live *live,
                                        uint64_t address);
+/* Finds the block at an address and keeps it; false when none is live there. */
+COFFER_API bool coffer_mlyze_live_get(coffer_mlyze_live_block *out, const coffer_mlyze_live *live,
+                                      uint64_t address);
 COFFER_API uint64_t coffer_mlyze_live_count(const coffer_mlyze_live *live);
 
 /* ---- Statistics ---- */
