@@ -223,7 +223,9 @@ static void add_object(coffer_node *map, const heap_answer *answer, uint32_t ind
 
 static void add_largest(coffer_node *root, const heap_answer *answer)
 {
-    coffer_node *list = answer->largest ? coffer_node_add_list(root, "largest") : NULL;
+    if (!answer->largest)
+        return;
+    coffer_node *list = coffer_node_add_list(root, "largest");
     for (size_t i = 0; i < answer->largest_count; i++)
         add_object(coffer_node_add_map(list, NULL), answer, answer->largest[i]);
 }
