@@ -326,6 +326,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_compact,
     &cli_verb_compress,
     &cli_verb_convert,
+    &cli_verb_put,
     &pack,
     &unpack,
     &cli_verb_quantize,
@@ -344,6 +345,7 @@ const cli_verb *const cli_verbs[] = {
     &timeline,
     &heatmap,
     &sheet,
+    &cli_verb_report,
     &cli_verb_help,
     &cli_verb_formats,
     &cli_verb_completion,
@@ -363,7 +365,7 @@ static const struct {
     { "fix", "repair" },     { "recover", "repair" },   { "remove", "delete" },   { "rm", "delete" },
     { "shuffle", "order" },  { "flamegraph", "flame" }, { "summary", "stats" },   { "history", "log" },
     { "undo", "revert" },    { "restore", "revert" },   { "rollback", "revert" }, { "shrink", "compact" },
-    { "create", "pack" },
+    { "create", "pack" },    { "upload", "put" },       { "cp", "put" },
 };
 
 const cli_verb *cli_find_verb(const char *name)

@@ -15,9 +15,11 @@ extern const cli_verb cli_verb_generate;
 extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_info;
 extern const cli_verb cli_verb_ls;
+extern const cli_verb cli_verb_put;
 extern const cli_verb cli_verb_quantize;
 extern const cli_verb cli_verb_record;
 extern const cli_verb cli_verb_repair;
+extern const cli_verb cli_verb_report;
 extern const cli_verb cli_verb_version;
 
 const cli_verb *cli_find_verb(const char *name); /* NULL: no verb has this name */

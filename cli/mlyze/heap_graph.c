@@ -33,14 +33,14 @@ static bool grow(void **items, size_t *capacity, size_t size)
     return true;
 }
 
-static coffer_status add_object(reading *work, uint64_t address, uint64_t type, coffer_error *err)
+static coffer_status add_object(reading *work, const heap_object *object, coffer_error *err)
 {
     heap_graph *graph = work->graph;
     void *items = graph->objects;
     if (graph->count == work->capacity && !grow(&items, &work->capacity, sizeof *graph->objects))
         return coffer__fail_no_memory(err, work->capacity * sizeof *graph->objects);
     graph->objects = items;
-    graph->objects[graph->count++] = (heap_object){ .address = address, .type = type };
+    graph->objects[graph->count++] = *object;
     return graph->count < HEAP_NONE
                ? COFFER_OK
                : coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
@@ -71,6 +71,8 @@ static void find_sizes(reading *work)
     for (size_t i = 0; i < graph->count; i++) {
         heap_object *object = &graph->objects[i];
         coffer_mlyze_live_block block;
+        if (object->size > 0) /* the recorder knew it */
+            continue;
         bool found = coffer_mlyze_live_get(&block, work->live, object->address) ||
                      (object->address > COLLECTOR_HEAD &&
                       coffer_mlyze_live_get(&block, work->live, object->address - COLLECTOR_HEAD));
@@ -118,7 +120,10 @@ static coffer_status take_event(reading *work, const coffer_mlyze_events *events
         take_snapshot(work, events->time[i], events->size[i] == 1);
         return COFFER_OK;
     case COFFER_MLYZE_OBJECT:
-        return work->collects ? add_object(work, events->address[i], events->id[i], err) : COFFER_OK;
+        return work->collects
+                   ? add_object(work, &(heap_object){ events->address[i], events->id[i], events->size[i] },
+                                err)
+                   : COFFER_OK;
     case COFFER_MLYZE_REFERENCE:
         return work->collects ? add_reference(work, events->address[i], events->size[i], events->id[i], err)
                               : COFFER_OK;

@@ -6,6 +6,8 @@
 #include "heap_graph.h"
 #include "mlyze_verbs.h"
 #include "term.h"
+#include "trace_names.h"
+#include "trace_query.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -356,6 +358,7 @@ static int print_json(const heap_answer *answer)
     add_path(root, answer);
     add_largest(root, answer);
     add_types(root, answer);
+    trace_add_lost(coffer_node_add_map(root, "trace"), answer->trace);
     int status = coffer_node_status(root, &err) ? cli_fail(cli_operand(answer->args, 0), &err, NULL)
                                                 : cli_print_json(stdout, root);
     coffer_node_free(root);
@@ -402,10 +405,13 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     if (!read && objects)
         read = choose_objects(&answer, &err);
     if (read == COFFER_E_NOT_FOUND)
-        status = cli_fail(cli_operand(args, 0), &err, "snapshots are OBJECT, REFERENCE and SNAPSHOT events");
+        status = cli_fail(cli_operand(args, 0), &err,
+                          "'coffer record --snapshot-at-peak -- python3 APP' takes snapshots");
     else if (read)
         status = cli_fail(cli_operand(args, 0), &err, NULL);
     else
+        status = trace_stop_at_damage(args, cli_operand(args, 0), trace);
+    if (!status)
         status = find_path(&answer);
     if (!status && cli_has(args, "json"))
         status = print_json(&answer);
@@ -440,7 +446,8 @@ static const cli_option options[] = {
       "20 on a terminal and for objects, else all" },
     { "json", 0, NULL, NULL,
       "one JSON object: file, snapshot, objects, bytes, references, path, largest, types (type, objects, "
-      "bytes, retained_bytes)" },
+      "bytes, retained_bytes), trace" },
+    TRACE_DAMAGED_OPTION,
     { 0 },
 };
 

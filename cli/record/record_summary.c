@@ -6,6 +6,7 @@
 #include "mlyze/trace_names.h"
 #include "term.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +108,9 @@ void record_summarize(const record_session *session, const record_options *optio
         print_top(trace, stats);
         fprintf(stderr, "  look further: coffer peak %s, coffer leaks %s, coffer flame %s -o flame.svg\n",
                 session->path, session->path, session->path);
+        if (session->snapshots > 0)
+            fprintf(stderr, "  %" PRIu64 " heap snapshot%s: coffer heap %s\n", session->snapshots,
+                    term_plural(session->snapshots), session->path);
     }
     coffer_mlyze_stats_free(stats);
     coffer_mlyze_close(trace);

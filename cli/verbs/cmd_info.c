@@ -20,10 +20,7 @@ static void add_error(coffer_node *root, const coffer_error *err)
 {
     coffer_node *map = coffer_node_add_map(root, "error");
     coffer_node_add_text(map, "code", coffer_status_name(err->status));
-    if (err->offset == COFFER_OFFSET_NONE)
-        coffer_node_add_null(map, "offset");
-    else
-        coffer_node_add_u64(map, "offset", err->offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_offset(map, "offset", err->offset);
     coffer_node_add_text(map, "text", err->text);
 }
 
@@ -106,11 +103,13 @@ out:
 static int show_any(const char *path, const coffer_describe_opts *how, bool json)
 {
     cli_parts parts;
-    if (!cli_parts_copy(&parts, path))
-        return show(path, path, how, json);
-    int status = show(path, parts.path, how, json);
+    int status = cli_parts_copy(&parts, path);
+    if (status)
+        return status;
+    bool copied = parts.path;
+    status = show(path, copied ? parts.path : path, how, json);
     cli_parts_remove(&parts);
-    if (!json)
+    if (copied && !json)
         printf("  %s%s%s\n", term_on(stdout, TERM_DIM),
                parts.running ? "note: the recording is running; this is what its part files have so far"
                              : "hint: the recording was killed; 'coffer repair' makes the file of its parts",

@@ -184,7 +184,7 @@ COFFER_API size_t coffer_mlyze_frame_text(char *out, size_t size, const coffer_m
  *   FREE       address
  *   GC                   bytes         objects
  *   MARKER                             name
- *   OBJECT     address                 type name
+ *   OBJECT     address   bytes (0 = not known) type name
  *   REFERENCE  from      to            edge name
  *   SNAPSHOT             0 begin 1 end snapshot id
  *   THREAD                             name           thread

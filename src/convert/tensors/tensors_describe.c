@@ -196,10 +196,7 @@ static void add_entry(coffer_node *list, const coffer_tensor *tensor, bool with_
     coffer_node *shape = coffer_node_add_list(map, "shape");
     for (uint32_t i = 0; i < tensor->rank; i++)
         coffer_node_add_u64(shape, NULL, tensor->dims[i], COFFER_UNIT_NONE);
-    if (tensor->offset == COFFER_OFFSET_NONE)
-        coffer_node_add_null(map, "offset");
-    else
-        coffer_node_add_u64(map, "offset", tensor->offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_offset(map, "offset", tensor->offset);
     coffer_node_add_u64(map, "size", tensor->size, COFFER_UNIT_BYTES);
     const char *slash = strrchr(tensor->file, '/');
     if (with_file)
@@ -291,6 +288,8 @@ coffer_status coffer_tensors_check(coffer_report *out, const coffer_tensors *set
                                   coffer__size_text_of(size, coffer_tensors_size(set)));
     if (!status)
         status = report_recorded(out, set, err);
+    if (!status && set->reader->check)
+        status = set->reader->check(out, set, options.full, err);
     if (status || !options.full)
         return status ? status : coffer__report_status(out, err);
     check_pass pass = { .set = set, .progress = options.progress, .total = coffer_tensors_size(set) };

@@ -1,0 +1,163 @@
+/* The part of a page that every kind of file has: facts, their units, findings, differences. */
+#include "base/fail.h"
+#include "base/json_write.h"
+#include "base/report.h"
+#include "coffer/version.h"
+#include "page/page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_ROOM = 512, SHOWN_DIFFERENCES = 200 };
+
+/* ---- Units ---- */
+
+static const char *unit_name(coffer_unit unit)
+{
+    static const char *const names[] = {
+        [COFFER_UNIT_BYTES] = "bytes",
+        [COFFER_UNIT_MICROSECONDS] = "microseconds",
+        [COFFER_UNIT_OFFSET] = "offset",
+        [COFFER_UNIT_FLAGS] = "flags",
+    };
+    return (size_t)unit < sizeof names / sizeof *names ? names[unit] : NULL;
+}
+
+/* JSON has numbers without units: they are in a map from paths ("sizes[].bytes") to units. A path that is too
+ * long for its buffer goes without. */
+static void add_units(coffer_node *units, char *path, size_t len, const coffer_node *node)
+{
+    const char *unit = unit_name(coffer_node_get_unit(node));
+    if (unit && !coffer_node_find(units, path))
+        coffer_node_add_text(units, path, unit);
+    bool in_list = coffer_node_get_kind(node) == COFFER_NODE_LIST;
+    for (const coffer_node *child = coffer_node_first(node); child; child = coffer_node_next(child)) {
+        const char *name = in_list ? "[]" : coffer_node_get_name(child);
+        const char *dot = in_list || len == 0 ? "" : ".";
+        size_t more = strlen(name) + strlen(dot);
+        if (len + more >= PATH_ROOM)
+            continue;
+        snprintf(path + len, PATH_ROOM - len, "%s%s", dot, name);
+        add_units(units, path, len + more, child);
+        path[len] = '\0';
+    }
+}
+
+static void add_details(coffer_node *list, const coffer_node *info)
+{
+    for (const coffer_node *child = coffer_node_first(info); child; child = coffer_node_next(child))
+        if (coffer_node_is_detail(child))
+            coffer_node_add_text(list, NULL, coffer_node_get_name(child));
+}
+
+/* ---- Files ---- */
+
+static coffer_status describe_file(coffer_node *map, const coffer_chunks *chunks, const coffer_file *file,
+                                   const char *name, coffer_error *err)
+{
+    coffer_describe_opts opts = COFFER_DESCRIBE_OPTS_INIT;
+    char path[PATH_ROOM] = "";
+    coffer_error found = COFFER_ERROR_INIT;
+    opts.threads = chunks->opts.threads;
+    opts.limits = &chunks->limits;
+    coffer_node_add_text(map, "name", name);
+    coffer_node_add_text(map, "title", coffer_file_title(file));
+    coffer_node *info = coffer_node_add_map(map, "info");
+    coffer_node_add_text(info, "file", name);
+    coffer_node_add_text(info, "format", coffer_file_kind(file));
+    coffer_node_add_u64(info, "size", coffer_file_size(file), COFFER_UNIT_BYTES);
+    coffer_status status = coffer_file_describe(info, file, &opts, &found);
+    if (status && !coffer__is_about_file(status) && status != COFFER_E_UNSUPPORTED)
+        return coffer__fail_copy(err, &found);
+    if (status)
+        coffer_node_add_text(map, "error", found.text);
+    add_units(coffer_node_add_map(map, "units"), path, 0, info);
+    add_details(coffer_node_add_list(map, "details"), info);
+    return COFFER_OK;
+}
+
+static coffer_status check_file(coffer_node *map, coffer_chunks *chunks, const coffer_file *file,
+                                coffer_error *err)
+{
+    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
+    coffer_report *report = NULL;
+    coffer_status status = coffer_report_new(&report, chunks->limits.findings, err);
+    opts.threads = chunks->opts.threads;
+    opts.limits = &chunks->limits;
+    opts.progress = chunks->opts.progress;
+    if (!status)
+        status = coffer_file_check(report, file, &opts, err);
+    if (!status) {
+        coffer_report_describe(map, "findings", report);
+        coffer_node_add_text(map, "not_verified", coffer_report_limits(report));
+        coffer_node_add_u64(map, "errors", coffer_report_total(report, COFFER_ERROR), COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "warnings", coffer_report_total(report, COFFER_WARNING), COFFER_UNIT_NONE);
+        chunks->errors += coffer_report_total(report, COFFER_ERROR);
+    }
+    coffer_report_free(report);
+    return status;
+}
+
+coffer_status coffer__page_describe(coffer_chunks *chunks, coffer_error *err)
+{
+    const char *const names[2] = { chunks->opts.name, chunks->opts.other_name };
+    coffer_status status = coffer_node_new(&chunks->described, err);
+    coffer_node *list = status ? NULL : coffer_node_add_list(chunks->described, "files");
+    for (size_t i = 0; i < chunks->file_count && !status; i++) {
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        status = describe_file(map, chunks, chunks->files[i], names[i] ? names[i] : "", err);
+        if (!status)
+            status = check_file(map, chunks, chunks->files[i], err);
+    }
+    return status;
+}
+
+/* ---- Two files ---- */
+
+/* A comparison that is not supported, or fails because a file is damaged, leaves a reason in its place. */
+coffer_status coffer__page_compare(coffer_chunks *chunks, void *state, coffer_error *err)
+{
+    coffer_diff_opts opts = COFFER_DIFF_OPTS_INIT;
+    coffer_error found = COFFER_ERROR_INIT;
+    if (chunks->file_count < 2)
+        return COFFER_OK;
+    opts.max_shown = SHOWN_DIFFERENCES;
+    opts.threads = chunks->opts.threads;
+    opts.limits = &chunks->limits;
+    opts.progress = chunks->opts.progress;
+    coffer_node *map = coffer_node_add_map(chunks->described, "diff");
+    coffer_status status = chunks->kind->diff
+                               ? chunks->kind->diff(map, state, &found)
+                               : coffer_file_diff(map, chunks->files[0], chunks->files[1], &opts, &found);
+    if (status && !coffer__is_about_file(status) && status != COFFER_E_UNSUPPORTED)
+        return coffer__fail_copy(err, &found);
+    if (status)
+        coffer_node_add_text(chunks->described, "diff_error", found.text);
+    char path[PATH_ROOM] = "";
+    add_units(coffer_node_add_map(chunks->described, "diff_units"), path, 0, map);
+    return COFFER_OK;
+}
+
+/* ---- The chunk ---- */
+
+void coffer__page_add_summary(coffer_chunks *chunks)
+{
+    coffer_node *root = NULL;
+    if (coffer_node_new(&root, NULL)) {
+        chunks->failed = true;
+        return;
+    }
+    coffer_node_add_u64(root, "version", 1, COFFER_UNIT_NONE);
+    coffer_node_add_text(root, "coffer", COFFER_VERSION_STRING);
+    coffer_node_add_text(root, "page", coffer_chunks_page(chunks));
+    for (const coffer_node *child = coffer_node_first(chunks->described); child;
+         child = coffer_node_next(child))
+        coffer_node_add_copy(root, coffer_node_get_name(child), child);
+    coffer_node_add_copy(root, "view", chunks->view);
+    coffer_node_add_copy(root, "notes", chunks->note_list);
+    if (coffer_node_status(root, NULL))
+        chunks->failed = true;
+    else
+        coffer__chunks_json(chunks, "summary", root);
+    coffer_node_free(root);
+}

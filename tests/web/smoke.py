@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Writes reports with the command and reads them as a browser would, without one: smoke.py COFFER TESTS_FOLDER.
+
+  - the HTML is well-formed, and has no element that loads something or handles an event
+  - the Content-Security-Policy allows the script and the style by their hashes, and nothing else
+  - names from a file are nowhere in the page but inside chunks
+  - the chunks decode, and their numbers are those that the command prints as JSON
+"""
+import base64
+import hashlib
+import json
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+
+VOID = {"meta", "link", "br", "img", "input"}
+LOADING = {"img", "iframe", "object", "embed", "audio", "video", "source", "base", "form", "svg"}
+SIZES = {"json": 1, "texts": 1, "u8": 1, "u32": 4, "f32": 4, "f64": 8}
+
+
+class Page(HTMLParser):
+    """The elements of a report; fails on what a report must not contain."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.scripts, self.styles, self.chunks, self.policy, self.current = [], [], [], {}, "", None
+        self.feed(text)
+        self.close()
+        assert not self.open, f"elements are not closed: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        assert tag not in LOADING, f"the page has a <{tag}>"
+        assert not any(name.startswith("on") for name in attributes), f"<{tag}> handles an event: {attributes}"
+        assert not attributes.get("src"), f"<{tag}> loads {attributes.get('src')}"
+        assert attributes.get("href") in (None, "data:,"), f"<{tag}> links to {attributes.get('href')}"
+        if attributes.get("http-equiv") == "Content-Security-Policy":
+            self.policy = attributes["content"]
+        if tag not in VOID:
+            self.open.append(tag)
+        self.current = (tag, attributes)
+        self.text = ""
+
+    def handle_data(self, data):
+        self.text = data if not getattr(self, "text", "") else self.text + data
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"</{tag}> closes another element"
+        if not self.current or self.current[0] != tag:
+            return
+        attributes = self.current[1]
+        if tag == "style":
+            self.styles.append(self.text)
+        elif tag == "script" and attributes.get("type") == "application/octet-stream":
+            self.chunks[attributes["data-name"]] = (attributes, self.text)
+        elif tag == "script":
+            assert not attributes, f"a script has attributes: {attributes}"
+            self.scripts.append(self.text)
+        self.current = None
+
+    def bytes_of(self, name):
+        attributes, text = self.chunks[name]
+        data = base64.b64decode(text, validate=True)
+        if attributes["data-codec"] == "deflate-raw":
+            data = zlib.decompress(data, -15)
+        assert len(data) == int(attributes["data-count"]) * SIZES[attributes["data-type"]], f"{name} has another length"
+        return data
+
+    def json_of(self, name):
+        return json.loads(self.bytes_of(name))
+
+    def numbers_of(self, name):
+        data = self.bytes_of(name)
+        letter = {"u8": "B", "u32": "I", "f32": "f", "f64": "d"}[self.chunks[name][0]["data-type"]]
+        return list(struct.unpack(f"<{len(data) // SIZES[self.chunks[name][0]['data-type']]}{letter}", data))
+
+    def texts(self):
+        data = self.bytes_of("texts")
+        (count,) = struct.unpack_from("<I", data)
+        ends = struct.unpack_from(f"<{count}I", data, 4)
+        body = data[4 + 4 * count :]
+        return [body[begin:end].decode() for begin, end in zip((0, *ends), ends)]
+
+
+def sha(text):
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+
+def check_policy(page):
+    rules = dict(rule.strip().split(" ", 1) for rule in page.policy.split(";"))
+    assert rules["default-src"] == "'none'", rules
+    assert len(page.scripts) == 1 and rules["script-src"] == sha(page.scripts[0]), "the script's hash differs"
+    assert len(page.styles) == 1 and rules["style-src"] == sha(page.styles[0]), "the style's hash differs"
+    assert rules["img-src"] == "data: blob:" and rules["base-uri"] == "'none'" and rules["form-action"] == "'none'", rules
+    assert "unsafe" not in page.policy and "http" not in page.policy, page.policy
+    for word in ("eval(", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "new Function"):
+        assert word not in page.scripts[0].replace("querySelectorAll", ""), f"the script uses {word}"
+
+
+class Reports:
+    def __init__(self, coffer, folder):
+        self.coffer, self.folder, self.count = coffer, Path(folder), 0
+
+    def run(self, *words, status=(0,)):
+        done = subprocess.run([self.coffer, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, cwd=self.folder)
+        assert done.returncode in status, f"{words}: {done.returncode}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    def json(self, *words):
+        return json.loads(self.run(*words, "--json", status=(0, 1)))
+
+    def page(self, *words, status=(0,)):
+        self.count += 1
+        output = self.folder / f"page{self.count}.html"
+        self.said = json.loads(self.run("report", *words, "-o", str(output), "--json", status=status))
+        text = output.read_bytes()
+        assert len(text) == self.said["size"]
+        page = Page(text.decode())
+        check_policy(page)
+        for name in page.chunks:
+            page.bytes_of(name)
+            assert re.fullmatch(r"[a-z0-9_.]+", name), name
+        page.summary = page.json_of("summary")
+        page.size = len(text)
+        return page
+
+
+def check_facts(reports, page, path):
+    info = reports.json("info", path)
+    assert page.summary["files"][0]["info"] == info, f"{path}: the facts differ from info --json"
+    checked = reports.json("check", path)
+    assert page.summary["files"][0]["findings"] == checked["findings"], f"{path}: the findings differ from check --json"
+
+
+def check_trace(reports, path):
+    page = reports.page(path, status=(0, 1))
+    check_facts(reports, page, path)
+    view = page.summary["view"]["traces"][0]
+    for what in ("peak", "leaks", "total", "temporaries"):
+        tree = reports.json("flame", path, "--what", what)
+        assert view["measures"][what]["bytes"] == tree["value"], f"{path}: {what} has other bytes"
+        bytes_, parents = page.numbers_of(f"flame.{what}.bytes"), page.numbers_of(f"flame.{what}.parent")
+        names = [page.texts()[at] for at in page.numbers_of(f"flame.{what}.name")]
+        assert bytes_[0] == tree["value"] and parents[0] == 0xFFFFFFFF
+        assert all(parent < index for index, parent in enumerate(parents[1:], 1)), "a frame comes before its caller"
+        tops = [(names[i], bytes_[i]) for i, parent in enumerate(parents) if parent == 0]
+        assert tops == [(child["name"], child["value"]) for child in tree.get("children", [])], f"{path}: {what} has other frames"
+    assert max(page.numbers_of("timeline.high_bytes")) == view["measures"]["peak"]["bytes"]
+
+
+def traces(reports, tests):
+    for name in ("vectors/mlyze/mixed.mlyze", "compat/mlyze/memlyze-0.1.mlyze", "compat/mlyze-tools/grow.heaptrack.zst"):
+        check_trace(reports, str(tests / name))
+
+
+def comparisons(reports, tests):
+    a, b = str(tests / "vectors/mlyze/mixed.mlyze"), str(tests / "compat/mlyze-tools/grow.heaptrack.zst")
+    page = reports.page(a, b)
+    before, after = page.numbers_of("flame.peak.before"), page.numbers_of("flame.peak.after")
+    totals = [view["measures"]["peak"]["bytes"] for view in page.summary["view"]["traces"]]
+    assert [before[0], after[0]] == totals and page.summary["diff"]["equal"] is False
+    assert reports.page(a, a).summary["diff"]["equal"] is True
+
+
+def damaged_files(reports, tests):
+    """A file with errors has a page that shows them, and the exit status is 1."""
+    for name in ("mlyze/truncated-event.mlyze", "mlyze/bad-json.mlyze", "mlyze/bad-magic.mlyze"):
+        path = str(tests / "vectors" / name)
+        page = reports.page(path, status=(1,))
+        assert page.summary["files"][0]["findings"] == reports.json("check", path)["findings"]
+
+
+def limits(reports, _):
+    """A small limit gives a smaller page, and says what is missing; an impossible one is an error."""
+    stacks = reports.folder / "many.collapsed"
+    stacks.write_text("".join(f"main;outer_{i % 97};inner_{i % 1013};leaf_{i} {i + 1}\n" for i in range(6000)))
+    whole = reports.page(str(stacks))
+    limit = whole.size - 60000
+    small = reports.page(str(stacks), "--max-size", str(limit))
+    assert small.size <= limit and small.summary["notes"] == reports.said["notes"]
+    assert any("largest of" in note for note in reports.said["notes"]), reports.said
+    reports.run("report", str(stacks), "-o", "never.html", "--max-size", "1000", status=(3,))
+    assert not (reports.folder / "never.html").exists()
+
+
+def hostile_names(reports, _):
+    """Names are nowhere in the page but inside chunks, as base64."""
+    names = ["</script><script>alert(1)</script>", "javascript:alert(1)", "<svg onload=alert(1)>", "a\u202egpj.exe", "}</style>*{display:none}"]
+    stacks = reports.folder / "<img src=x onerror=alert(1)>.collapsed"
+    stacks.write_text("".join(f"main;{name} 100\n" for name in names))
+    page = reports.page(str(stacks))
+    assert set(names) <= set(page.texts())
+    html = (reports.folder / f"page{reports.count}.html").read_text()
+    for name in [*names, "onerror"]:
+        assert name not in html, name
+
+
+CHECKS = [
+    ("traces", traces),
+    ("comparisons", comparisons),
+    ("damaged files", damaged_files),
+    ("limits", limits),
+    ("hostile names", hostile_names),
+]
+
+
+def main():
+    coffer, tests = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2]).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        reports = Reports(coffer, folder)
+        trace = str(tests / "vectors/mlyze/mixed.mlyze")
+        probe = subprocess.run([coffer, "report", trace, "-o", folder + "/probe.html"], stderr=subprocess.PIPE, text=True, check=False, stdout=subprocess.DEVNULL)
+        if "built without" in probe.stderr:
+            assert probe.returncode == 3 and "npm ci" in probe.stderr, probe.stderr
+            print("the command was built without the script of its pages, and says so")
+            return
+        for name, check in CHECKS:
+            check(reports, tests)
+            print(f"ok: {name}")
+
+
+if __name__ == "__main__":
+    main()
