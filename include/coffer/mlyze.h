@@ -70,8 +70,8 @@ COFFER_API void coffer_mlyze_close(coffer_mlyze *trace);
 
 typedef struct coffer_mlyze_profile_opts {
     uint32_t struct_size;
-    const char *kind; /* "heaptrack", "massif", "dhat", "pprof", "tracemalloc" or "collapsed"; NULL = by
-                         content and name */
+    const char *kind; /* "heaptrack", "massif", "dhat", "pprof", "memray", "tracemalloc" or "collapsed"; NULL
+                         = by content and name */
     bool partial;     /* read a truncated recording as far as it goes */
     bool merge;       /* a profile of more than max_events: let each event represent several blocks; bytes
                        * stay exact, counts do not. Otherwise COFFER_E_LIMIT */

@@ -11,7 +11,6 @@
 #include "outside/profiles/heaptrack.h"
 #include "outside/profiles/massif.h"
 #include "outside/profiles/pprof.h"
-#include "outside/profiles/tracemalloc.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -490,44 +489,4 @@ coffer_status coffer__pprof_list(coffer_node *out, coffer_source *src, const cof
     }
     close_pprof(&file);
     return coffer_node_status(out, err);
-}
-
-/* ---- tracemalloc ---- */
-
-static coffer_status read_tracemalloc(coffer__tracemalloc *out, coffer__buffer *bytes, coffer_source *src,
-                                      const coffer_limits *given, coffer_error *err)
-{
-    const coffer_limits limits = coffer__limits(given);
-    coffer_status status = coffer__unpack_all(bytes, src, limits.json_bytes, &limits, err);
-    return status ? status : coffer__tracemalloc_read(out, coffer__buffer_text(bytes), bytes->len, err);
-}
-
-coffer_status coffer__tracemalloc_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
-                                           coffer_error *err)
-{
-    coffer__tracemalloc snapshot = { .traces = COFFER__PICKLE_NONE };
-    coffer__buffer bytes = COFFER__BUFFER_INIT;
-    coffer_status status = read_tracemalloc(&snapshot, &bytes, src, limits, err);
-    if (!status) {
-        coffer_node_add_u64(out, "blocks", snapshot.count, COFFER_UNIT_NONE);
-        coffer_node_add_u64(out, "live_bytes", snapshot.bytes, COFFER_UNIT_BYTES);
-        coffer_node_add_u64(out, "traceback_limit", snapshot.limit, COFFER_UNIT_NONE);
-        coffer_node_add_u64(out, "blocks_with_shortened_stacks", snapshot.shortened, COFFER_UNIT_NONE);
-        status = coffer_node_status(out, err);
-    }
-    coffer__tracemalloc_free(&snapshot);
-    coffer__buffer_free(&bytes);
-    return status;
-}
-
-coffer_status coffer__tracemalloc_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
-                                        coffer_error *err)
-{
-    (void)out;
-    coffer__tracemalloc snapshot = { .traces = COFFER__PICKLE_NONE };
-    coffer__buffer bytes = COFFER__BUFFER_INIT;
-    coffer_status status = read_tracemalloc(&snapshot, &bytes, src, opts->limits, err);
-    coffer__tracemalloc_free(&snapshot);
-    coffer__buffer_free(&bytes);
-    return status;
 }
