@@ -79,7 +79,7 @@ void cli_docs_verb(FILE *out, const cli_verb *verb)
     fputc('\n', out);
     put_option_rows(out, "Options", cli_verb_options(verb));
     for (size_t i = 0; cli_format_verbs[i]; i++) {
-        char heading[64];
+        char heading[160];
         snprintf(heading, sizeof heading, "Options for %s files", cli_format_verbs[i]->format);
         if (is_row_of(cli_format_verbs[i], verb))
             put_option_rows(out, heading, cli_format_verbs[i]->options);

@@ -67,7 +67,9 @@ static void print_paragraphs(FILE *out, const char *text)
 
 static void print_heading(FILE *out, const char *text)
 {
-    fprintf(out, "\n%s%s%s\n", term_on(out, TERM_BOLD), text, term_off(out));
+    fprintf(out, "\n%s", term_on(out, TERM_BOLD));
+    print_wrapped(out, text, strlen(text), 4, 0);
+    fputs(term_off(out), out);
 }
 
 void cli_format_option(cli_option_form out, const cli_option *option)

@@ -8,13 +8,17 @@
 
 #include <string.h>
 
+/* Objects are numbered in the order of the search: what refers to an object mostly has a number close to its
+ * own, and the loops go through memory from left to right. */
 typedef struct analysis {
     heap_graph *graph;
-    uint32_t *rank;               /* place of an object in graph->order */
-    uint32_t *first_back, *backs; /* objects that refer to an object */
+    uint32_t *rank;               /* number of an object */
+    uint32_t *first_back, *backs; /* objects that refer to an object; by object, then by number */
     uint32_t *stack, *next;       /* of the depth-first search */
-    bool *known;                  /* dominators that were computed once */
+    uint32_t *dominator; /* by number; HEAP_NONE = the imaginary root, UNKNOWN = not computed so far */
 } analysis;
+
+#define UNKNOWN (HEAP_NONE - 1)
 
 static coffer_status make(analysis *work, coffer_error *err)
 {
@@ -28,24 +32,29 @@ static coffer_status make(analysis *work, coffer_error *err)
     work->backs = coffer__alloc_array(graph->edge_count + 1, sizeof *work->backs);
     work->stack = coffer__alloc_array(count, sizeof *work->stack);
     work->next = coffer__alloc_array(count, sizeof *work->next);
-    work->known = coffer__calloc(count, sizeof *work->known);
     graph->is_root = coffer__calloc(count, sizeof *graph->is_root);
     if (graph->order && graph->dominator && graph->retained && work->rank && work->first_back &&
-        work->backs && work->stack && work->next && work->known && graph->is_root)
+        work->backs && work->stack && work->next && graph->is_root)
         return COFFER_OK;
     return coffer__fail_no_memory(err, count * sizeof *graph->retained);
 }
 
-static void link_back(analysis *work)
+/* Lists what refers to each object. by_number : objects are given by their numbers. */
+static void link_back(analysis *work, bool by_number)
 {
     const heap_graph *graph = work->graph;
-    for (size_t i = 0; i < graph->edge_count; i++)
-        work->first_back[graph->edges[i].to + 1]++;
+    memset(work->first_back, 0, (graph->count + 2) * sizeof *work->first_back);
+    uint32_t *next = work->first_back + 1;
+    for (size_t i = 0; i < graph->edge_count; i++) {
+        uint32_t to = graph->edges[i].to;
+        next[(by_number ? work->rank[to] : to) + 1]++;
+    }
     for (size_t i = 0; i < graph->count; i++)
-        work->first_back[i + 1] += work->first_back[i];
-    memcpy(work->next, work->first_back, graph->count * sizeof *work->next);
-    for (size_t i = 0; i < graph->edge_count; i++)
-        work->backs[work->next[graph->edges[i].to]++] = (uint32_t)graph->edges[i].from;
+        next[i + 1] += next[i];
+    for (size_t i = 0; i < graph->edge_count; i++) {
+        uint32_t from = graph->edges[i].from, to = graph->edges[i].to;
+        work->backs[next[by_number ? work->rank[to] : to]++] = by_number ? work->rank[from] : from;
+    }
 }
 
 static bool has_referrer(const analysis *work, uint32_t object)
@@ -72,7 +81,7 @@ static size_t search(analysis *work, uint32_t root, size_t left)
             depth--;
             continue;
         }
-        uint32_t to = (uint32_t)graph->edges[work->next[object]++].to;
+        uint32_t to = graph->edges[work->next[object]++].to;
         if (work->rank[to] != HEAP_NONE)
             continue;
         work->rank[to] = 0;
@@ -97,14 +106,13 @@ static void put_in_order(analysis *work)
         work->rank[graph->order[i]] = i;
 }
 
-/* The nearest object through which both are reached; the imaginary root is HEAP_NONE. */
-static uint32_t meet(const analysis *work, uint32_t a, uint32_t b)
+/* The nearest object through which both are reached; dominators have smaller numbers. */
+static uint32_t meet(const uint32_t *dominator, uint32_t a, uint32_t b)
 {
-    const uint32_t *dominator = work->graph->dominator;
     while (a != b) {
         if (a == HEAP_NONE || b == HEAP_NONE)
             return HEAP_NONE;
-        if (work->rank[a] > work->rank[b])
+        if (a > b)
             a = dominator[a];
         else
             b = dominator[b];
@@ -112,28 +120,37 @@ static uint32_t meet(const analysis *work, uint32_t a, uint32_t b)
     return a;
 }
 
+static bool find_dominator(const analysis *work, uint32_t number)
+{
+    uint32_t best = UNKNOWN;
+    for (uint32_t j = work->first_back[number]; j < work->first_back[number + 1]; j++) {
+        uint32_t from = work->backs[j];
+        if (work->dominator[from] == UNKNOWN || from == number)
+            continue;
+        best = best == UNKNOWN ? from : meet(work->dominator, best, from);
+        if (best == HEAP_NONE)
+            break;
+    }
+    bool changed = work->dominator[number] != best;
+    work->dominator[number] = best;
+    return changed;
+}
+
 static void find_dominators(analysis *work)
 {
-    heap_graph *graph = work->graph;
-    bool *known = work->known;
+    const heap_graph *graph = work->graph;
+    for (uint32_t i = 0; i < graph->count; i++)
+        work->dominator[i] = graph->is_root[graph->order[i]] ? HEAP_NONE : UNKNOWN;
     for (bool changed = true; changed;) {
         changed = false;
-        for (size_t i = 0; i < graph->count; i++) {
-            uint32_t object = graph->order[i], best = HEAP_NONE;
-            bool any = graph->is_root[object];
-            for (uint32_t j = work->first_back[object]; j < work->first_back[object + 1]; j++) {
-                uint32_t from = work->backs[j];
-                if (graph->is_root[object] || !known[from] || from == object)
-                    continue;
-                best = any ? meet(work, best, from) : from;
-                any = true;
-            }
-            if (known[object] && graph->dominator[object] == best)
-                continue;
-            graph->dominator[object] = best;
-            known[object] = true;
-            changed = true;
+        for (uint32_t i = 0; i < graph->count; i++) {
+            if (!graph->is_root[graph->order[i]])
+                changed |= find_dominator(work, i);
         }
+    }
+    for (uint32_t i = 0; i < graph->count; i++) {
+        uint32_t number = work->dominator[i];
+        graph->dominator[graph->order[i]] = number == HEAP_NONE ? HEAP_NONE : graph->order[number];
     }
 }
 
@@ -142,9 +159,10 @@ coffer_status heap_graph_analyze(heap_graph *graph, coffer_error *err)
     analysis work = { .graph = graph };
     coffer_status status = make(&work, err);
     if (!status) {
-        link_back(&work);
+        link_back(&work, false);
         put_in_order(&work);
-        memset(graph->dominator, 0xff, graph->count * sizeof *graph->dominator);
+        link_back(&work, true);
+        work.dominator = work.stack; /* the search has ended */
         find_dominators(&work);
         for (size_t i = 0; i < graph->count; i++)
             graph->retained[i] = graph->objects[i].size;
@@ -159,7 +177,6 @@ coffer_status heap_graph_analyze(heap_graph *graph, coffer_error *err)
     coffer__free(work.backs);
     coffer__free(work.stack);
     coffer__free(work.next);
-    coffer__free(work.known);
     return status;
 }
 
@@ -181,7 +198,7 @@ static uint32_t search_type(uint32_t *queue, uint32_t *via, bool *seen, const he
         if (graph->objects[object].type == type)
             return object;
         for (uint32_t e = graph->first_edge[object]; e < graph->first_edge[object + 1]; e++) {
-            uint32_t to = (uint32_t)graph->edges[e].to;
+            uint32_t to = graph->edges[e].to;
             if (seen[to])
                 continue;
             seen[to] = true;
@@ -199,11 +216,11 @@ size_t heap_graph_path(uint32_t *path, uint32_t *edges, const heap_graph *graph,
     uint32_t found = via && seen ? search_type(path, via, seen, graph, type) : HEAP_NONE;
     size_t len = 0;
     for (uint32_t at = found; at != HEAP_NONE; len++)
-        at = via[at] == HEAP_NONE ? HEAP_NONE : (uint32_t)graph->edges[via[at]].from;
+        at = via[at] == HEAP_NONE ? HEAP_NONE : graph->edges[via[at]].from;
     for (size_t i = len; i-- > 0;) {
         path[i] = found;
         edges[i] = via[found];
-        found = edges[i] == HEAP_NONE ? HEAP_NONE : (uint32_t)graph->edges[edges[i]].from;
+        found = edges[i] == HEAP_NONE ? HEAP_NONE : graph->edges[edges[i]].from;
     }
     coffer__free(via);
     coffer__free(seen);

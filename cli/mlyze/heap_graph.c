@@ -2,20 +2,29 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/table.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* A reference as in the file. */
+typedef struct reference {
+    uint64_t from, to, name;
+} reference;
+
 typedef struct reading {
     heap_graph *graph;
     coffer_mlyze_live *live;
+    reference *references;
+    size_t capacity, reference_count, reference_capacity; /* capacity : of the objects */
+    coffer__table table;                                  /* of the objects, by address */
     uint64_t wanted;
     bool collects, done;
 } reading;
 
 static bool grow(void **items, size_t *capacity, size_t size)
 {
-    size_t larger = *capacity ? 2 * *capacity : 1024;
+    size_t larger = *capacity ? *capacity + *capacity / 2 : 1024;
     void *moved = coffer__realloc(*items, larger * size);
     if (!moved)
         return false;
@@ -24,11 +33,12 @@ static bool grow(void **items, size_t *capacity, size_t size)
     return true;
 }
 
-static coffer_status add_object(heap_graph *graph, const heap_object *object, coffer_error *err)
+static coffer_status add_object(reading *work, const heap_object *object, coffer_error *err)
 {
+    heap_graph *graph = work->graph;
     void *items = graph->objects;
-    if (graph->count == graph->capacity && !grow(&items, &graph->capacity, sizeof *graph->objects))
-        return coffer__fail_no_memory(err, graph->capacity * sizeof *graph->objects);
+    if (graph->count == work->capacity && !grow(&items, &work->capacity, sizeof *graph->objects))
+        return coffer__fail_no_memory(err, work->capacity * sizeof *graph->objects);
     graph->objects = items;
     graph->objects[graph->count++] = *object;
     return graph->count < HEAP_NONE
@@ -37,22 +47,23 @@ static coffer_status add_object(heap_graph *graph, const heap_object *object, co
                               "the snapshot has more than %" PRIu32 " objects", HEAP_NONE);
 }
 
-static coffer_status add_edge(heap_graph *graph, uint64_t from, uint64_t to, uint64_t name, coffer_error *err)
+static coffer_status add_reference(reading *work, uint64_t from, uint64_t to, uint64_t name,
+                                   coffer_error *err)
 {
-    void *items = graph->edges;
-    if (graph->edge_count == graph->edge_capacity &&
-        !grow(&items, &graph->edge_capacity, sizeof *graph->edges))
-        return coffer__fail_no_memory(err, graph->edge_capacity * sizeof *graph->edges);
-    graph->edges = items;
-    graph->edges[graph->edge_count++] = (heap_edge){ from, to, name };
-    return graph->edge_count < HEAP_NONE
+    void *items = work->references;
+    if (work->reference_count == work->reference_capacity &&
+        !grow(&items, &work->reference_capacity, sizeof *work->references))
+        return coffer__fail_no_memory(err, work->reference_capacity * sizeof *work->references);
+    work->references = items;
+    work->references[work->reference_count++] = (reference){ from, to, name };
+    return work->reference_count < HEAP_NONE
                ? COFFER_OK
                : coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                               "the snapshot has more than %" PRIu32 " references", HEAP_NONE);
 }
 
 /* Objects of Python's garbage collector begin 16 bytes after their block. */
-static coffer_status find_sizes(reading *work, coffer_error *err)
+static void find_sizes(reading *work)
 {
     enum { COLLECTOR_HEAD = 16 };
     heap_graph *graph = work->graph;
@@ -60,28 +71,18 @@ static coffer_status find_sizes(reading *work, coffer_error *err)
     for (size_t i = 0; i < graph->count; i++) {
         heap_object *object = &graph->objects[i];
         coffer_mlyze_live_block block;
-        uint64_t address = object->address;
         if (object->size > 0) /* the recorder knew it */
             continue;
-        bool found = coffer_mlyze_live_take(&block, work->live, address);
-        if (!found && address > COLLECTOR_HEAD) {
-            address -= COLLECTOR_HEAD;
-            found = coffer_mlyze_live_take(&block, work->live, address);
-        }
+        bool found = coffer_mlyze_live_get(&block, work->live, object->address) ||
+                     (object->address > COLLECTOR_HEAD &&
+                      coffer_mlyze_live_get(&block, work->live, object->address - COLLECTOR_HEAD));
         graph->unsized += !found;
-        if (!found)
-            continue;
-        object->size = block.size;
-        bool replaced;
-        coffer_mlyze_live_block old;
-        coffer_status status = coffer_mlyze_live_put(&replaced, &old, work->live, address, &block, err);
-        if (status)
-            return status;
+        if (found)
+            object->size = block.size;
     }
-    return COFFER_OK;
 }
 
-static coffer_status take_snapshot(reading *work, uint64_t time, bool ends, coffer_error *err)
+static void take_snapshot(reading *work, uint64_t time, bool ends)
 {
     heap_graph *graph = work->graph;
     if (ends) {
@@ -89,17 +90,18 @@ static coffer_status take_snapshot(reading *work, uint64_t time, bool ends, coff
         work->collects = false;
         graph->complete = graph->complete || ended;
         work->done = work->done || (ended && work->wanted > 0);
-        return ended ? find_sizes(work, err) : COFFER_OK;
+        if (ended)
+            find_sizes(work);
+        return;
     }
     graph->snapshots++;
     work->collects = !work->done && (work->wanted == 0 || work->wanted == graph->snapshots);
     if (work->collects) {
-        graph->count = graph->edge_count = 0;
+        graph->count = work->reference_count = 0;
         graph->complete = false;
         graph->number = graph->snapshots;
         graph->time = time;
     }
-    return COFFER_OK;
 }
 
 static coffer_status take_event(reading *work, const coffer_mlyze_events *events, size_t i, coffer_error *err)
@@ -115,14 +117,15 @@ static coffer_status take_event(reading *work, const coffer_mlyze_events *events
         coffer_mlyze_live_take(&old, work->live, events->address[i]);
         return COFFER_OK;
     case COFFER_MLYZE_SNAPSHOT:
-        return take_snapshot(work, events->time[i], events->size[i] == 1, err);
+        take_snapshot(work, events->time[i], events->size[i] == 1);
+        return COFFER_OK;
     case COFFER_MLYZE_OBJECT:
         return work->collects
-                   ? add_object(work->graph,
-                                &(heap_object){ events->address[i], events->id[i], events->size[i] }, err)
+                   ? add_object(work, &(heap_object){ events->address[i], events->id[i], events->size[i] },
+                                err)
                    : COFFER_OK;
     case COFFER_MLYZE_REFERENCE:
-        return work->collects ? add_edge(work->graph, events->address[i], events->size[i], events->id[i], err)
+        return work->collects ? add_reference(work, events->address[i], events->size[i], events->id[i], err)
                               : COFFER_OK;
     default:
         return COFFER_OK;
@@ -141,63 +144,132 @@ static coffer_status read_events(reading *work, const coffer_mlyze *trace, coffe
     }
     coffer_mlyze_events_free(&events);
     if (!status && work->collects)
-        status = find_sizes(work, err);
+        find_sizes(work);
     return status;
 }
 
 /* ---- Objects instead of addresses ---- */
 
-static int by_address(const void *left, const void *right)
+/* Addresses that are looked up together, so that the memory is waited for once. */
+enum { GROUP = 32 };
+
+static uint64_t hash_of(const reading *work, uint64_t address)
 {
-    const heap_object *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
+    return coffer__table_hash(&work->table, &address, sizeof address);
 }
 
-static int by_from(const void *left, const void *right)
+static uint32_t index_of(const reading *work, uint64_t address, uint64_t hash)
 {
-    const heap_edge *a = left, *b = right;
-    if (a->from != b->from)
-        return a->from < b->from ? -1 : 1;
-    return (a->to > b->to) - (a->to < b->to);
+    coffer__table_probe probe = coffer__table_begin(&work->table, hash);
+    uint32_t found;
+    while ((found = coffer__table_next(&probe)) != COFFER__TABLE_NONE &&
+           work->graph->objects[found].address != address)
+        ;
+    return found == COFFER__TABLE_NONE ? HEAP_NONE : found;
 }
 
-static uint32_t index_of(const heap_graph *graph, uint64_t address)
+static void find_group(uint32_t *out, const reading *work, const uint64_t *addresses, size_t count)
 {
-    const heap_object key = { .address = address };
-    const heap_object *found =
-        graph->count ? bsearch(&key, graph->objects, graph->count, sizeof key, by_address) : NULL;
-    return found ? (uint32_t)(found - graph->objects) : HEAP_NONE;
+    uint64_t hashes[2 * GROUP];
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = hash_of(work, addresses[i]);
+        coffer__table_probe probe = coffer__table_begin(&work->table, hashes[i]);
+        __builtin_prefetch(probe.slots ? &probe.slots[probe.position] : NULL);
+    }
+    for (size_t i = 0; i < count; i++) {
+        coffer__table_probe probe = coffer__table_begin(&work->table, hashes[i]);
+        uint32_t likely = coffer__table_next(&probe);
+        __builtin_prefetch(likely == COFFER__TABLE_NONE ? NULL : &work->graph->objects[likely]);
+    }
+    for (size_t i = 0; i < count; i++)
+        out[i] = index_of(work, addresses[i], hashes[i]);
 }
 
-static coffer_status link_objects(heap_graph *graph, coffer_error *err)
+/* An address that occurs twice is one object, the first. */
+static coffer_status index_objects(reading *work, coffer_error *err)
+{
+    heap_graph *graph = work->graph;
+    size_t kept = 0;
+    coffer__table_init_keyed(&work->table);
+    coffer_status status = coffer__table_reserve(&work->table, graph->count, err);
+    for (size_t i = 0; i < graph->count && !status; i++) {
+        uint64_t hash = hash_of(work, graph->objects[i].address);
+        if (index_of(work, graph->objects[i].address, hash) != HEAP_NONE)
+            continue;
+        graph->objects[kept] = graph->objects[i];
+        status = coffer__table_add(&work->table, hash, kept++, err);
+    }
+    graph->count = kept;
+    return status;
+}
+
+/* Replaces addresses by indexes; references to nothing are dropped. */
+static void resolve(reading *work)
 {
     size_t kept = 0;
-    if (graph->count > 0)
-        qsort(graph->objects, graph->count, sizeof *graph->objects, by_address);
-    for (size_t i = 0; i < graph->count; i++)
-        if (kept == 0 || graph->objects[kept - 1].address != graph->objects[i].address)
-            graph->objects[kept++] = graph->objects[i];
-    graph->count = kept;
-    kept = 0;
-    for (size_t i = 0; i < graph->edge_count; i++) {
-        heap_edge edge = graph->edges[i];
-        uint32_t from = index_of(graph, edge.from), to = index_of(graph, edge.to);
-        if (from == HEAP_NONE || to == HEAP_NONE)
-            graph->dangling++;
-        else
-            graph->edges[kept++] = (heap_edge){ from, to, edge.name };
+    for (size_t first = 0; first < work->reference_count; first += GROUP) {
+        size_t count = work->reference_count - first < GROUP ? work->reference_count - first : GROUP;
+        uint64_t addresses[2 * GROUP];
+        uint32_t found[2 * GROUP];
+        for (size_t i = 0; i < count; i++) {
+            addresses[2 * i] = work->references[first + i].from;
+            addresses[2 * i + 1] = work->references[first + i].to;
+        }
+        find_group(found, work, addresses, 2 * count);
+        for (size_t i = 0; i < count; i++) {
+            const reference *one = &work->references[first + i];
+            if (found[2 * i] == HEAP_NONE || found[2 * i + 1] == HEAP_NONE)
+                work->graph->dangling++;
+            else
+                work->references[kept++] = (reference){ found[2 * i], found[2 * i + 1], one->name };
+        }
     }
-    graph->edge_count = kept;
-    if (kept > 0)
-        qsort(graph->edges, kept, sizeof *graph->edges, by_from);
-    graph->first_edge = coffer__calloc(graph->count + 1, sizeof *graph->first_edge);
-    if (!graph->first_edge)
-        return coffer__fail_no_memory(err, (graph->count + 1) * sizeof *graph->first_edge);
-    for (size_t i = 0; i < kept; i++)
-        graph->first_edge[graph->edges[i].from + 1]++;
+    work->reference_count = kept;
+}
+
+static int by_to(const void *left, const void *right)
+{
+    const heap_edge *a = left, *b = right;
+    if (a->to != b->to)
+        return a->to < b->to ? -1 : 1;
+    return (a->name > b->name) - (a->name < b->name);
+}
+
+/* Sorts the references by counting those of each object. */
+static coffer_status sort_edges(reading *work, coffer_error *err)
+{
+    heap_graph *graph = work->graph;
+    graph->edge_count = work->reference_count;
+    graph->first_edge = coffer__calloc(graph->count + 2, sizeof *graph->first_edge);
+    graph->edges = coffer__alloc_array(graph->edge_count + 1, sizeof *graph->edges);
+    if (!graph->first_edge || !graph->edges)
+        return coffer__fail_no_memory(err, (graph->edge_count + 1) * sizeof *graph->edges);
+    uint32_t *next = graph->first_edge + 1; /* where the next reference of an object goes */
+    for (size_t i = 0; i < graph->edge_count; i++)
+        next[work->references[i].from + 1]++;
     for (size_t i = 0; i < graph->count; i++)
-        graph->first_edge[i + 1] += graph->first_edge[i];
+        next[i + 1] += next[i];
+    for (size_t i = 0; i < graph->edge_count; i++) {
+        const reference *one = &work->references[i];
+        graph->edges[next[one->from]++] = (heap_edge){ (uint32_t)one->from, (uint32_t)one->to, one->name };
+    }
+    for (size_t i = 0; i < graph->count; i++) {
+        size_t count = graph->first_edge[i + 1] - graph->first_edge[i];
+        if (count > 1)
+            qsort(&graph->edges[graph->first_edge[i]], count, sizeof *graph->edges, by_to);
+    }
     return COFFER_OK;
+}
+
+static coffer_status link_objects(reading *work, coffer_error *err)
+{
+    coffer_status status = index_objects(work, err);
+    if (!status) {
+        resolve(work);
+        coffer__table_free(&work->table);
+        status = sort_edges(work, err);
+    }
+    return status;
 }
 
 coffer_status heap_graph_read(heap_graph *out, const coffer_mlyze *trace, uint64_t number, coffer_error *err)
@@ -215,7 +287,9 @@ coffer_status heap_graph_read(heap_graph *out, const coffer_mlyze *trace, uint64
                 : coffer__fail(err, COFFER_E_NOT_FOUND, COFFER_OFFSET_NONE,
                                "snapshot %" PRIu64 " requested, the trace has %zu", number, out->snapshots);
     if (!status)
-        status = link_objects(out, err);
+        status = link_objects(&work, err);
+    coffer__table_free(&work.table);
+    coffer__free(work.references);
     if (!status)
         status = heap_graph_analyze(out, err);
     if (status)

@@ -10,14 +10,16 @@ typedef struct heap_object {
     uint64_t address, type, size;
 } heap_object;
 
+/* A reference between objects, by their indexes. */
 typedef struct heap_edge {
-    uint64_t from, to, name; /* addresses while the snapshot is read, then indexes of objects */
+    uint32_t from, to;
+    uint64_t name;
 } heap_edge;
 
 typedef struct heap_graph {
-    heap_object *objects; /* sorted by address */
-    heap_edge *edges;     /* sorted by `from` */
-    size_t count, capacity, edge_count, edge_capacity;
+    heap_object *objects; /* in the order of the file */
+    heap_edge *edges;     /* sorted by `from`, then by `to` */
+    size_t count, edge_count;
     uint32_t *first_edge; /* of each object; count + 1 entries */
     uint32_t *order;      /* objects, each after at least one that refers to it */
     uint32_t *dominator;  /* the object through which alone it is reachable; HEAP_NONE = a root or several */

@@ -1,6 +1,8 @@
 /* heap for traces: the objects of a heap snapshot by type, and what keeps them alive. */
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "heap_graph.h"
 #include "mlyze_verbs.h"
 #include "term.h"
@@ -23,10 +25,12 @@ typedef struct heap_answer {
     const coffer_mlyze *trace;
     heap_graph graph;
     type_row *rows;
-    size_t row_count;
+    size_t row_count, row_capacity;
     uint64_t bytes, top, since;
     uint32_t *path, *path_edges; /* with --path */
     size_t path_len;
+    uint32_t *largest; /* with --objects */
+    size_t largest_count;
 } heap_answer;
 
 static const char *type_name(const heap_answer *answer, uint64_t type)
@@ -64,41 +68,48 @@ static bool is_nested(const heap_graph *graph, uint32_t object)
     return false;
 }
 
-/* Adds the objects of a graph, one row each, and joins the rows of a type. */
+/* The row of a type, which is added if it is new. NULL without memory. */
+static type_row *row_of(heap_answer *answer, coffer__table *table, uint64_t type)
+{
+    uint64_t hash = coffer__table_hash(table, &type, sizeof type);
+    coffer__table_probe probe = coffer__table_begin(table, hash);
+    uint32_t found;
+    while ((found = coffer__table_next(&probe)) != COFFER__TABLE_NONE)
+        if (answer->rows[found].type == type)
+            return &answer->rows[found];
+    if (coffer__array_reserve_one(&answer->rows, &answer->row_capacity, answer->row_count,
+                                  sizeof *answer->rows, NULL) ||
+        coffer__table_add(table, hash, answer->row_count, NULL))
+        return NULL;
+    answer->rows[answer->row_count] = (type_row){ .type = type };
+    return &answer->rows[answer->row_count++];
+}
+
+/* Adds the objects of a graph to the rows of their types. */
 static coffer_status add_rows(heap_answer *answer, const heap_graph *graph, bool before, coffer_error *err)
 {
-    size_t count = answer->row_count + graph->count, kept = 0;
-    type_row *rows = coffer__realloc(answer->rows, (count + 1) * sizeof *rows);
-    if (!rows)
-        return coffer__fail_no_memory(err, (count + 1) * sizeof *rows);
-    answer->rows = rows;
-    for (uint32_t i = 0; i < graph->count; i++) {
+    coffer__table table;
+    coffer__table_init_keyed(&table);
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < answer->row_count && !status; i++)
+        status = coffer__table_add(
+            &table, coffer__table_hash(&table, &answer->rows[i].type, sizeof answer->rows[i].type), i, err);
+    for (uint32_t i = 0; i < graph->count && !status; i++) {
         const heap_object *object = &graph->objects[i];
-        type_row row = { .type = object->type };
-        if (before) {
-            row.before_count = 1;
-            row.before_bytes = object->size;
+        type_row *row = row_of(answer, &table, object->type);
+        if (!row) {
+            status = coffer__fail_no_memory(err, answer->row_count * sizeof *row);
+        } else if (before) {
+            row->before_count++;
+            row->before_bytes += object->size;
         } else {
-            row.count = 1;
-            row.bytes = object->size;
-            row.retained = is_nested(graph, i) ? 0 : graph->retained[i];
+            row->count++;
+            row->bytes += object->size;
+            row->retained += is_nested(graph, i) ? 0 : graph->retained[i];
         }
-        rows[answer->row_count + i] = row;
     }
-    qsort(rows, count, sizeof *rows, by_type);
-    for (size_t i = 0; i < count; i++) {
-        if (kept == 0 || rows[kept - 1].type != rows[i].type) {
-            rows[kept++] = rows[i];
-            continue;
-        }
-        rows[kept - 1].count += rows[i].count;
-        rows[kept - 1].bytes += rows[i].bytes;
-        rows[kept - 1].retained += rows[i].retained;
-        rows[kept - 1].before_count += rows[i].before_count;
-        rows[kept - 1].before_bytes += rows[i].before_bytes;
-    }
-    answer->row_count = kept;
-    return COFFER_OK;
+    coffer__table_free(&table);
+    return status;
 }
 
 static void print_types(const heap_answer *answer)
@@ -126,6 +137,99 @@ static void print_types(const heap_answer *answer)
     term_table_print(table, stdout);
     if (shown < answer->row_count)
         printf("… %zu more types; --top 0 shows all\n", answer->row_count - (size_t)shown);
+}
+
+/* ---- Objects ---- */
+
+/* Largest first; equal ones in the order of the file. */
+static bool is_larger(const heap_graph *graph, uint32_t a, uint32_t b)
+{
+    if (graph->retained[a] != graph->retained[b])
+        return graph->retained[a] > graph->retained[b];
+    if (graph->objects[a].size != graph->objects[b].size)
+        return graph->objects[a].size > graph->objects[b].size;
+    return a < b;
+}
+
+/* Moves the smallest of the chosen objects, at the root of a heap, to its place. */
+static void sift(uint32_t *items, size_t count, const heap_graph *graph, size_t at)
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        child += child + 1 < count && is_larger(graph, items[child], items[child + 1]);
+        if (!is_larger(graph, items[at], items[child]))
+            return;
+        uint32_t item = items[at];
+        items[at] = items[child];
+        items[child] = item;
+    }
+}
+
+/* Chooses the objects that retain most, for --objects. */
+static coffer_status choose_objects(heap_answer *answer, coffer_error *err)
+{
+    const heap_graph *graph = &answer->graph;
+    size_t count = answer->top && answer->top < graph->count ? (size_t)answer->top : graph->count;
+    uint32_t *items = coffer__alloc_array(count + 1, sizeof *items);
+    if (!items)
+        return coffer__fail_no_memory(err, count * sizeof *items);
+    for (uint32_t i = 0; i < count; i++)
+        items[i] = i;
+    for (size_t i = count / 2; i-- > 0;)
+        sift(items, count, graph, i);
+    for (size_t i = count; count > 0 && i < graph->count; i++) {
+        if (!is_larger(graph, (uint32_t)i, items[0]))
+            continue;
+        items[0] = (uint32_t)i;
+        sift(items, count, graph, 0);
+    }
+    for (size_t end = count; end > 1; end--) {
+        uint32_t smallest = items[0];
+        items[0] = items[end - 1];
+        items[end - 1] = smallest;
+        sift(items, end - 1, graph, 0);
+    }
+    answer->largest = items;
+    answer->largest_count = count;
+    return COFFER_OK;
+}
+
+static void print_objects(const heap_answer *answer)
+{
+    term_table *table = term_table_new();
+    term_text text;
+    term_table_column(table, "retained", TERM_RIGHT);
+    term_table_column(table, "bytes", TERM_RIGHT);
+    term_table_column(table, "address", TERM_RIGHT);
+    term_table_column(table, "type", TERM_LEFT);
+    for (size_t i = 0; i < answer->largest_count; i++) {
+        const heap_object *object = &answer->graph.objects[answer->largest[i]];
+        term_table_cell(table, term_bytes(text, answer->graph.retained[answer->largest[i]]));
+        term_table_cell(table, term_bytes(text, object->size));
+        term_table_cellf(table, "0x%" PRIx64, object->address);
+        term_table_cell(table, type_name(answer, object->type));
+    }
+    term_table_print(table, stdout);
+    if (answer->largest_count < answer->graph.count)
+        printf("… %zu more objects; --top 0 shows all\n", answer->graph.count - answer->largest_count);
+}
+
+/* Type, address and sizes of an object. */
+static void add_object(coffer_node *map, const heap_answer *answer, uint32_t index)
+{
+    const heap_object *object = &answer->graph.objects[index];
+    coffer_node_add_text(map, "type", type_name(answer, object->type));
+    coffer_node_add_u64(map, "address", object->address, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "bytes", object->size, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "retained_bytes", answer->graph.retained[index], COFFER_UNIT_BYTES);
+}
+
+static void add_largest(coffer_node *root, const heap_answer *answer)
+{
+    if (!answer->largest)
+        return;
+    coffer_node *list = coffer_node_add_list(root, "largest");
+    for (size_t i = 0; i < answer->largest_count; i++)
+        add_object(coffer_node_add_map(list, NULL), answer, answer->largest[i]);
 }
 
 /* ---- Paths ---- */
@@ -190,15 +294,10 @@ static void add_path(coffer_node *root, const heap_answer *answer)
 {
     coffer_node *list = answer->path_len > 0 ? coffer_node_add_list(root, "path") : NULL;
     for (size_t i = 0; i < answer->path_len; i++) {
-        const heap_object *object = &answer->graph.objects[answer->path[i]];
         coffer_node *map = coffer_node_add_map(list, NULL);
         if (i > 0)
             coffer_node_add_text(map, "reference", edge_name(answer, i));
-        coffer_node_add_text(map, "type", type_name(answer, object->type));
-        coffer_node_add_u64(map, "address", object->address, COFFER_UNIT_NONE);
-        coffer_node_add_u64(map, "bytes", object->size, COFFER_UNIT_BYTES);
-        coffer_node_add_u64(map, "retained_bytes", answer->graph.retained[answer->path[i]],
-                            COFFER_UNIT_BYTES);
+        add_object(map, answer, answer->path[i]);
     }
 }
 
@@ -257,6 +356,7 @@ static int print_json(const heap_answer *answer)
     coffer_node_add_u64(root, "dangling_references", graph->dangling, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "objects_without_size", graph->unsized, COFFER_UNIT_NONE);
     add_path(root, answer);
+    add_largest(root, answer);
     add_types(root, answer);
     trace_add_lost(coffer_node_add_map(root, "trace"), answer->trace);
     int status = coffer_node_status(root, &err) ? cli_fail(cli_operand(answer->args, 0), &err, NULL)
@@ -292,13 +392,18 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     heap_answer answer = { .args = args, .trace = trace };
     coffer_error err = COFFER_ERROR_INIT;
     uint64_t number;
-    bool all = cli_has(args, "json") || !term_is_terminal(stdout);
+    bool objects = cli_has(args, "objects");
+    bool all = !objects && (cli_has(args, "json") || !term_is_terminal(stdout));
+    if (objects && (cli_has(args, "path") || cli_has(args, "since")))
+        return cli_usage(args, "--objects cannot be combined with --path or --since");
     if (!cli_number(&number, args, "snapshot", 0, 1, UINT64_MAX) ||
         !cli_number(&answer.since, args, "since", 0, 1, UINT64_MAX) ||
         !cli_number(&answer.top, args, "top", all ? 0 : TOP, 0, UINT64_MAX))
         return CLI_USAGE;
     int status = CLI_OK;
     coffer_status read = read_rows(&answer, number, &err);
+    if (!read && objects)
+        read = choose_objects(&answer, &err);
     if (read == COFFER_E_NOT_FOUND)
         status = cli_fail(cli_operand(args, 0), &err,
                           "'coffer record --snapshot-at-peak -- python3 APP' takes snapshots");
@@ -314,10 +419,14 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
         print_path(&answer);
     else if (!status) {
         print_heading(&answer);
-        print_types(&answer);
+        if (objects)
+            print_objects(&answer);
+        else
+            print_types(&answer);
     }
     coffer__free(answer.path);
     coffer__free(answer.path_edges);
+    coffer__free(answer.largest);
     heap_graph_free(&answer.graph);
     coffer__free(answer.rows);
     return status;
@@ -332,9 +441,11 @@ static const cli_option options[] = {
     { "snapshot", 's', "N", NULL, "number of the snapshot, from 1", "the last one" },
     { "since", 0, "N", NULL, "compare with snapshot N" },
     { "path", 0, "TYPE", NULL, "show the shortest chain of references to an object of TYPE" },
-    { "top", 'n', "N", NULL, "number of types to show (0: all)", "20 on a terminal, else all" },
+    { "objects", 0, NULL, NULL, "list the objects that retain most, instead of types" },
+    { "top", 'n', "N", NULL, "number of types or objects to show (0: all)",
+      "20 on a terminal and for objects, else all" },
     { "json", 0, NULL, NULL,
-      "one JSON object: file, snapshot, objects, bytes, references, path, types (type, objects, "
+      "one JSON object: file, snapshot, objects, bytes, references, path, largest, types (type, objects, "
       "bytes, retained_bytes), trace" },
     TRACE_DAMAGED_OPTION,
     { 0 },
@@ -346,6 +457,7 @@ const cli_format_verb cli_mlyze_heap = {
     .options = options,
     .examples = "  coffer heap run.mlyze                          # the last snapshot by type\n"
                 "  coffer heap run.mlyze -s 3 --since 1           # what came between two snapshots\n"
+                "  coffer heap run.mlyze --objects --top 5        # the five objects that retain most\n"
                 "  coffer heap run.mlyze --path Session           # what keeps a Session alive\n",
     .run = run,
 };

@@ -5,7 +5,7 @@
 #include "cli.h"
 
 /* Every verb for traces reads the recordings and profiles of other programs too. */
-#define TRACE_FORMATS "mlyze, heaptrack, massif, dhat, pprof, collapsed"
+#define TRACE_FORMATS "mlyze, heaptrack, massif, dhat, pprof, memray, tracemalloc, collapsed"
 
 extern const cli_format_verb cli_mlyze_get;
 extern const cli_format_verb cli_mlyze_stats;

@@ -174,8 +174,9 @@ int trace_check_source(const cli_args *args, const char *path, const coffer_mlyz
             path, format);
     if (question == TRACE_ASKS_LEAKS && !info.has_leaks)
         trace_tell_note(path,
-                        "massif takes snapshots: this was live at the last one, and may have been freed "
-                        "afterwards");
+                        "%s takes snapshots: this was live at the last one, and may have been freed "
+                        "afterwards",
+                        format);
     else if (question == TRACE_ASKS_PEAK && !info.has_peak)
         trace_tell_note(path, "a %s profile does not know the peak: this was live when it was written",
                         format);

@@ -70,7 +70,8 @@ COFFER_API void coffer_mlyze_close(coffer_mlyze *trace);
 
 typedef struct coffer_mlyze_profile_opts {
     uint32_t struct_size;
-    const char *kind; /* "heaptrack", "massif", "dhat", "pprof" or "collapsed"; NULL = by content and name */
+    const char *kind; /* "heaptrack", "massif", "dhat", "pprof", "memray", "tracemalloc" or "collapsed"; NULL
+                         = by content and name */
     bool partial;     /* read a truncated recording as far as it goes */
     bool merge;       /* a profile of more than max_events: let each event represent several blocks; bytes
                        * stay exact, counts do not. Otherwise COFFER_E_LIMIT */
@@ -308,6 +309,9 @@ COFFER_API_STATUS coffer_mlyze_live_put(bool *replaced, coffer_mlyze_live_block 
 /* Removes the block at an address; false when none is live there. */
 COFFER_API bool coffer_mlyze_live_take(coffer_mlyze_live_block *out, coffer_mlyze_live *live,
                                        uint64_t address);
+/* Finds the block at an address and keeps it; false when none is live there. */
+COFFER_API bool coffer_mlyze_live_get(coffer_mlyze_live_block *out, const coffer_mlyze_live *live,
+                                      uint64_t address);
 COFFER_API uint64_t coffer_mlyze_live_count(const coffer_mlyze_live *live);
 
 /* ---- Statistics ---- */

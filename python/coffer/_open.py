@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Input = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, BinaryIO]
 
-_TRACES = {"heaptrack", "massif", "dhat", "pprof", "collapsed"}
+_TRACES = {"heaptrack", "massif", "dhat", "pprof", "memray", "tracemalloc", "collapsed"}
 _ONE_FILE = {"mcf", "safetensors", "gguf", "npy", "npz"}  # kinds of models that one open source is enough for
 
 

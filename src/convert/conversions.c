@@ -182,6 +182,8 @@ static const coffer_conversion conversions[] = {
     { "massif", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_massif },
     { "dhat", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_dhat },
     { "heaptrack", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_heaptrack },
+    { "memray", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_memray },
+    { "tracemalloc", "mlyze", coffer__mlyze_import_options, coffer__mlyze_from_tracemalloc },
     { "mldf", "tar", coffer__mldf_export_options, coffer__mldf_to_tar },
     { "mldf", "tfrecord", coffer__mldf_export_options, coffer__mldf_to_tfrecord },
     { "mldf", "jsonl", coffer__mldf_export_jsonl_options, coffer__mldf_to_jsonl },

@@ -125,6 +125,8 @@ coffer_status coffer__mlyze_to_csv(const coffer__convert_job *job, coffer_error 
 coffer_status coffer__mlyze_to_heaptrack(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mlyze_from_collapsed(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mlyze_from_pprof(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_from_memray(const coffer__convert_job *job, coffer_error *err);
+coffer_status coffer__mlyze_from_tracemalloc(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mlyze_from_dhat(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mlyze_from_massif(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__mlyze_from_heaptrack(const coffer__convert_job *job, coffer_error *err);

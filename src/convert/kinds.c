@@ -16,7 +16,9 @@
 #include "outside/models/safetensors.h"
 #include "outside/profiles/heaptrack.h"
 #include "outside/profiles/massif.h"
+#include "outside/profiles/memray.h"
 #include "outside/profiles/pprof.h"
+#include "outside/profiles/tracemalloc.h"
 #include "outside/records/beton.h"
 #include "outside/records/tfrecord.h"
 
@@ -106,6 +108,8 @@ static const outside_kind outside_kinds[] = {
       true,
       true,
       "heaptrack." },
+    { "memray", { ".memray" }, coffer__memray_probe, false, false, "memray-" },
+    { "tracemalloc", { ".tracemalloc" }, coffer__tracemalloc_probe, false, true, NULL },
     { "pprof", { ".pb.gz", ".pprof" }, coffer__pprof_probe, false, true, NULL },
 };
 
@@ -192,6 +196,8 @@ const char *coffer_convert_title(const char *kind)
         { "dhat", "DHAT profile" },
         { "heaptrack", "heaptrack recording" },
         { "pprof", "pprof profile" },
+        { "memray", "memray capture" },
+        { "tracemalloc", "tracemalloc snapshot" },
     };
     const coffer_format *format = coffer_format_by_name(kind);
     if (format)

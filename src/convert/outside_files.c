@@ -296,6 +296,8 @@ static const coffer__outside_file outside_files[] = {
     { "dhat", "DHAT profile", coffer__dhat_describe, coffer__dhat_check, coffer__dhat_list },
     { "heaptrack", "heaptrack recording", coffer__heaptrack_describe, coffer__heaptrack_check, NULL },
     { "pprof", "pprof profile", coffer__pprof_describe, coffer__pprof_check, coffer__pprof_list },
+    { "memray", "memray capture", coffer__memray_describe, coffer__memray_check, NULL },
+    { "tracemalloc", "tracemalloc snapshot", coffer__tracemalloc_describe, coffer__tracemalloc_check, NULL },
     { "collapsed", "collapsed stacks", coffer__collapsed_describe, coffer__collapsed_check, NULL },
 };
 

@@ -46,6 +46,16 @@ coffer_status coffer__pprof_check(coffer_report *out, coffer_source *src, const 
 coffer_status coffer__pprof_list(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
                                  coffer_error *err);
 
+coffer_status coffer__memray_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                      coffer_error *err);
+coffer_status coffer__memray_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                   coffer_error *err);
+
+coffer_status coffer__tracemalloc_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
+                                           coffer_error *err);
+coffer_status coffer__tracemalloc_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
+                                        coffer_error *err);
+
 coffer_status coffer__collapsed_describe(coffer_node *out, coffer_source *src, const coffer_limits *limits,
                                          coffer_error *err);
 coffer_status coffer__collapsed_check(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,

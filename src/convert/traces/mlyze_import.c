@@ -357,7 +357,8 @@ static import_function find_import(const char *kind)
     } imports[] = {
         { "heaptrack", coffer__mlyze_from_heaptrack }, { "massif", coffer__mlyze_from_massif },
         { "dhat", coffer__mlyze_from_dhat },           { "pprof", coffer__mlyze_from_pprof },
-        { "collapsed", coffer__mlyze_from_collapsed },
+        { "collapsed", coffer__mlyze_from_collapsed }, { "tracemalloc", coffer__mlyze_from_tracemalloc },
+        { "memray", coffer__mlyze_from_memray },
     };
     for (size_t i = 0; i < sizeof imports / sizeof *imports; i++) {
         if (strcmp(imports[i].kind, kind) == 0)

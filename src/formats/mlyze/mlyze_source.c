@@ -49,7 +49,8 @@ coffer_status coffer_mlyze_source_of(coffer_mlyze_source_info *out, const coffer
     bool pprof = info.format && strcmp(info.format, "pprof") == 0;
     info.has_total = is_true(source, "has_total", !massif);
     info.has_peak = is_true(source, "has_peak", !pprof);
-    info.has_leaks = !massif;
+    bool tracemalloc = info.format && strcmp(info.format, "tracemalloc") == 0;
+    info.has_leaks = !massif && !tracemalloc;
     info.has_order = !info.synthetic;
     return coffer__give_struct(out, &info, sizeof info, err);
 }

@@ -247,7 +247,11 @@ static void a_table_of_the_library_pairs_frees_with_allocations(void **state)
     assert_false(replaced);
     assert_int_equal(coffer_mlyze_live_count(live), 1);
     assert_false(coffer_mlyze_live_take(&old, live, 0));
+    assert_true(coffer_mlyze_live_get(&old, live, 16));
+    assert_false(coffer_mlyze_live_get(&old, live, 17));
+    assert_false(coffer_mlyze_live_get(&old, live, 0));
     assert_true(coffer_mlyze_live_take(&old, live, 16));
+    assert_false(coffer_mlyze_live_get(&old, live, 16));
     assert_int_equal(old.size, 6);
     assert_int_equal(old.time, 7);
     assert_int_equal(old.stack, 3);

@@ -6,11 +6,11 @@ static void a_table_that_does_not_fit_gives_the_same_answers(void **state)
 {
     (void)state;
     static const model_kind kinds[] = {
-        { 60000, 60000, 3, 3, BLOCKS, 2500, false },
-        { 90000, 40000, 7, 2, BLOCKS, 1000, true },
-        { 50000, 50000, 1, 9, 0, 0, false },
+        { 30000, 30000, 3, 3, BLOCKS, 2500, false },
+        { 45000, 20000, 7, 2, BLOCKS, 1000, true },
+        { 25000, 25000, 1, 9, 0, 0, false },
     };
-    static const uint64_t windows[][2] = { { 0, UINT64_MAX }, { 20000, 45000 } };
+    static const uint64_t windows[][2] = { { 0, UINT64_MAX }, { 10000, 22000 } };
     coffer_limits limits = COFFER_LIMITS_INIT;
     limits.memory_bytes = 1;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {

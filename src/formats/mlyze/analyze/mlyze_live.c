@@ -400,6 +400,20 @@ bool coffer_mlyze_live_take(coffer_mlyze_live_block *out, coffer_mlyze_live *liv
     return true;
 }
 
+bool coffer_mlyze_live_get(coffer_mlyze_live_block *out, const coffer_mlyze_live *live, uint64_t address)
+{
+    const coffer__mlyze_live *table = &live->table;
+    uint64_t hash = coffer__mlyze_hash(&table->key, address);
+    const coffer__mlyze_slot *slot =
+        coffer__mlyze_find_slot(&table->parts[hash % COFFER__MLYZE_PARTS], hash, address);
+    if (address == 0 || slot->address == 0 || coffer__mlyze_is_dead(slot))
+        return false;
+    coffer__mlyze_held held;
+    unpack(&held, table, slot);
+    give_block(out, &held);
+    return true;
+}
+
 uint64_t coffer_mlyze_live_count(const coffer_mlyze_live *live)
 {
     return coffer__mlyze_live_count(&live->table);

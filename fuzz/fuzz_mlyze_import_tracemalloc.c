@@ -1,0 +1,10 @@
+/* The importer of tracemalloc's pickles writes a trace without findings, or fails with an error. */
+#include "mlyze_import.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    import_any(data, size, "tracemalloc");
+    return 0;
+}
