@@ -146,6 +146,10 @@ COFFER_API_STATUS coffer_remote_configure(const coffer_remote_opts *opts, coffer
  * name, without them, can be opened in its place from now on. *out : free with coffer_free. */
 COFFER_API_STATUS coffer_remote_name(char **out, const char *address, coffer_error *err);
 
+/* False for a remote file whose server sends neither an ETag nor a time of change: when such a file is
+ * replaced by one of the same size while it is read, nobody notices. True for all other sources. */
+COFFER_API bool coffer_source_is_pinned(const coffer_source *src);
+
 /* True for http://, https://, s3:// and hf://. */
 COFFER_API bool coffer_is_remote(const char *path);
 

@@ -34,6 +34,7 @@ def _tensor(model: "_mcf.Model", name: str, device: Any = "cpu") -> torch.Tensor
 def load_file(path: Path, device: Any = "cpu") -> "Dict[str, torch.Tensor]":
     """All tensors by name. On the CPU they share the memory of the file, so do not change them in place."""
     with _mcf.Model(path) as model:
+        model.prefetch()
         return {name: _tensor(model, name, device) for name in model}
 
 
