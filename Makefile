@@ -44,7 +44,7 @@ check-style:
 	@echo '== style' && scripts/format --check && scripts/check-arrows && scripts/check-prose && scripts/check-docs
 
 check-clang:
-	@$(BOOTSTRAP) build test analysis
+	@$(BOOTSTRAP) build test analysis servers
 	@echo '== clang' && $(call build,clang) && $(CTEST) clang
 
 check-sanitizers:

@@ -16,7 +16,7 @@
 #define RUN_BLOCKS 64 /* in one request: 1 MiB */
 #define SEQUENCE 3    /* reads that follow one another before anything is read ahead */
 #define FIRST_WINDOW (3 * (uint64_t)BLOCK)
-#define LATE (UINT64_C(8) << 20) /* how far behind the others the read of one of several threads may be */
+#define LATE (UINT64_C(8) << 20) /* of several threads, one may lag this far */
 #define LONGEST_WINDOW (UINT64_C(16) << 20)
 #define BRIDGED ((uint64_t)2 * BLOCK) /* holes between ranges that are fetched, too */
 
