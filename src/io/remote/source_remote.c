@@ -156,7 +156,8 @@ static void direct_ended(coffer__remote_fetch *fetch)
 void coffer__direct_read_init(coffer__direct_read *read, coffer__remote_file *file, uint8_t *out,
                               uint64_t offset, size_t len)
 {
-    *read = (coffer__direct_read){ .out = out };
+    memset(read, 0, sizeof *read);
+    read->out = out;
     read->fetch.file = file;
     read->fetch.first = offset;
     read->fetch.len = len;
