@@ -36,19 +36,15 @@ check:
 
 ##check-all      clang, sanitizers, fuzz targets, static analysis, style and coverage
 .PHONY: check-all
-check-all: check-style check-clang check-sanitizers check-fuzz tidy coverage
+check-all: check-style coverage check-sanitizers check-fuzz tidy
 
-.PHONY: check-style check-clang check-sanitizers check-fuzz
+.PHONY: check-style check-sanitizers check-fuzz
 check-style:
 	@$(BOOTSTRAP) build test analysis
 	@echo '== style' && scripts/format --check && scripts/check-arrows && scripts/check-prose && scripts/check-docs
 
-check-clang:
-	@$(BOOTSTRAP) build test analysis servers
-	@echo '== clang' && $(call build,clang) && $(CTEST) clang
-
 check-sanitizers:
-	@$(BOOTSTRAP) build test analysis
+	@$(BOOTSTRAP) build test analysis servers
 	@echo '== address and undefined-behavior sanitizers' && $(call build,asan) && $(CTEST) asan
 	@echo '== thread sanitizer' && $(call build,tsan) && scripts/without-aslr $(CTEST) tsan
 
@@ -119,11 +115,11 @@ tidy:
 	@$(call configure,dev)
 	@scripts/tidy build/dev
 
-##coverage       line coverage of the tests, by folder; fails under the bar
+##coverage       the tests with clang, and their line coverage by folder; fails under the bar
 .PHONY: coverage
 coverage:
 	@$(BOOTSTRAP) build test analysis
-	@$(call build,coverage)
+	@echo '== clang, with line coverage' && $(call build,coverage)
 	@find build/coverage -name '*.gcda' -delete
 	@$(CTEST) coverage
 	@scripts/coverage build/coverage

@@ -233,8 +233,6 @@ bool cli_same_file(const char *a, const char *b);
 
 /* An indented table: severity, code, offset, text; and how many more there were. */
 void cli_print_findings(FILE *out, const coffer_report *report);
-/* Adds the list "findings" with the public keys code, severity, offset and text. */
-void cli_add_findings(coffer_node *root, const coffer_report *report);
 /* "coffer: PATH: note: text" on standard error, a line for each. */
 void cli_print_notes(const char *path, const coffer_report *notes);
 /* Adds the list "notes" with the keys severity and text. */

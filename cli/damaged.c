@@ -42,18 +42,8 @@ bool cli_offers_damaged(void)
 
 void cli_add_damaged(coffer_node *root)
 {
-    size_t count = report ? coffer_report_count(report) : 0;
-    coffer_node *list = count ? coffer_node_add_list(root, "damaged") : NULL;
-    for (size_t i = 0; i < count; i++) {
-        const coffer_finding *finding = coffer_report_at(report, i);
-        coffer_node *map = coffer_node_add_map(list, NULL);
-        coffer_node_add_text(map, "code", coffer_status_name(finding->code));
-        if (finding->offset == COFFER_OFFSET_NONE)
-            coffer_node_add_null(map, "offset");
-        else
-            coffer_node_add_u64(map, "offset", finding->offset, COFFER_UNIT_OFFSET);
-        coffer_node_add_text(map, "text", finding->text);
-    }
+    if (report && coffer_report_count(report) > 0)
+        coffer_report_describe(root, "damaged", report);
 }
 
 int cli_finish_damaged(int status)

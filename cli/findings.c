@@ -45,22 +45,6 @@ void cli_print_findings(FILE *out, const coffer_report *report)
     }
 }
 
-void cli_add_findings(coffer_node *root, const coffer_report *report)
-{
-    coffer_node *list = coffer_node_add_list(root, "findings");
-    for (size_t i = 0; i < coffer_report_count(report); i++) {
-        const coffer_finding *finding = coffer_report_at(report, i);
-        coffer_node *map = coffer_node_add_map(list, NULL);
-        coffer_node_add_text(map, "code", coffer_status_name(finding->code));
-        coffer_node_add_text(map, "severity", coffer_severity_name(finding->severity));
-        if (finding->offset == COFFER_OFFSET_NONE)
-            coffer_node_add_null(map, "offset");
-        else
-            coffer_node_add_u64(map, "offset", finding->offset, COFFER_UNIT_OFFSET);
-        coffer_node_add_text(map, "text", finding->text);
-    }
-}
-
 void cli_print_notes(const char *path, const coffer_report *notes)
 {
     fflush(stdout);

@@ -1,5 +1,7 @@
 #include "term.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -147,17 +149,7 @@ void term_foreground(FILE *out, uint8_t red, uint8_t green, uint8_t blue)
 
 const char *term_bytes(term_text out, uint64_t bytes)
 {
-    static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-    double value = (double)bytes / 1024;
-    size_t unit = 0;
-    if (bytes < 1024) {
-        snprintf(out, sizeof(term_text), "%" PRIu64 " %s", bytes, bytes == 1 ? "byte" : "bytes");
-        return out;
-    }
-    for (; value >= 1023.95 && unit + 1 < sizeof units / sizeof units[0]; unit++)
-        value /= 1024;
-    snprintf(out, sizeof(term_text), "%.1f %s", value, units[unit]);
-    return out;
+    return coffer__size_text_of(out, bytes);
 }
 
 const char *term_count(term_text out, uint64_t count)

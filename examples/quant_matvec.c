@@ -111,7 +111,7 @@ static coffer_status run(const char *path, const char *name, coffer_error *err)
     if (status == COFFER_OK && index < coffer_mcf_tensor_count(model))
         status = multiply(model, index, err);
     else if (status == COFFER_OK)
-        puts("there is no such tensor");
+        puts("the model has no tensor of this name");
     coffer_mcf_close(model);
     coffer_source_close(source);
     return status;

@@ -76,37 +76,43 @@ static uint32_t flame_visible_depth(const flame_page *page, double scale)
     return depth;
 }
 
+/* A frame in a picture: `draw` gets it from left to right and from the root on. */
+typedef void flame_frame_drawer(void *canvas, const flame_page *page, const coffer_mlyze_tree_node *node,
+                                picture_box box);
+
+/* Calls `draw` for every frame wide enough to be seen; `bottom` is the lower edge of the root. */
+static void flame_place_frames(const flame_page *page, double scale, double bottom, flame_frame_drawer *draw,
+                               void *canvas)
+{
+    double starts[FLAME_DEPTH_MAX + 2] = { FLAME_MARGIN }; /* where the next frame of each level begins */
+    for (size_t at = 0; at != COFFER_INDEX_NONE; at = coffer_mlyze_tree_next(page->tree, at)) {
+        const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(page->tree, at);
+        double x = starts[node->depth], width = (double)node->bytes * scale;
+        starts[node->depth + 1] = x;
+        starts[node->depth] = x + width;
+        if (width >= FLAME_NARROWEST)
+            draw(canvas, page, node,
+                 (picture_box){ x, bottom - FLAME_ROW * (double)(node->depth + 1), fmax(width - 0.5, 0.3),
+                                FLAME_ROW - 1 });
+    }
+}
+
 /* ---- Pixels ---- */
 
 static const picture_font title_font = { 16, true, { 0, 0, 0 } };
 static const picture_font subtitle_font = { 12, false, { 100, 100, 112 } };
 static const picture_font frame_font = { 11, false, { 0, 0, 0 } };
 
-static void draw_frame(picture *canvas, const flame_page *page, const coffer_mlyze_tree_node *node,
+static void draw_frame(void *onto, const flame_page *page, const coffer_mlyze_tree_node *node,
                        picture_box box)
 {
+    picture *canvas = onto;
     char label[256];
     picture_fill(canvas, box, flame_color(page, node));
     if (box.width < 24)
         return;
     picture_fit_text(label, sizeof label, canvas, &frame_font, PICTURE_CUT_END, node->name, box.width - 6);
     picture_text(canvas, box.x + 3, box.y + FLAME_ROW - 5, PICTURE_LEFT, &frame_font, label);
-}
-
-static void draw_frames(picture *canvas, const flame_page *page, double scale, double bottom)
-{
-    const coffer_mlyze_tree *tree = page->tree;
-    double starts[FLAME_DEPTH_MAX + 2] = { FLAME_MARGIN }; /* where the next frame of each level begins */
-    for (size_t at = 0; at != COFFER_INDEX_NONE; at = coffer_mlyze_tree_next(tree, at)) {
-        const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(tree, at);
-        double x = starts[node->depth], width = (double)node->bytes * scale;
-        starts[node->depth + 1] = x;
-        starts[node->depth] = x + width;
-        if (width >= FLAME_NARROWEST)
-            draw_frame(canvas, page, node,
-                       (picture_box){ x, bottom - FLAME_ROW * (double)(node->depth + 1),
-                                      fmax(width - 0.5, 0.3), FLAME_ROW - 1 });
-    }
 }
 
 coffer_status flame_draw(const flame_page *page, const char *path, coffer_error *err)
@@ -123,7 +129,7 @@ coffer_status flame_draw(const flame_page *page, const char *path, coffer_error 
     picture_text(canvas, FLAME_MARGIN, 24, PICTURE_LEFT, &title_font, page->title);
     picture_text(canvas, FLAME_MARGIN, 42, PICTURE_LEFT, &subtitle_font, coffer__buffer_text(&amount));
     coffer__buffer_free(&amount);
-    draw_frames(canvas, page, scale, height - FLAME_MARGIN);
+    flame_place_frames(page, scale, height - FLAME_MARGIN, draw_frame, canvas);
     return picture_save(canvas, err);
 }
 
@@ -170,9 +176,9 @@ static void put_label(coffer__buffer *out, const char *name, size_t room)
         coffer__buffer_printf(out, "…");
 }
 
-static void put_frame(coffer__buffer *out, const flame_page *page, const coffer_mlyze_tree_node *node,
-                      double x, double y, double width)
+static void put_frame(void *onto, const flame_page *page, const coffer_mlyze_tree_node *node, picture_box box)
 {
+    coffer__buffer *out = onto;
     coffer__buffer place = COFFER__BUFFER_INIT;
     rgb color = flame_color(page, node);
     flame_put_place(&place, page, node);
@@ -189,28 +195,14 @@ static void put_frame(coffer__buffer *out, const flame_page *page, const coffer_
     coffer__buffer_printf(out, "</title>");
     coffer__buffer_printf(out,
                           "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"#%02x%02x%02x\"/>",
-                          x, y, fmax(width - 0.5, 0.3), ROW - 1, color.red, color.green, color.blue);
-    if (width > 3 * LETTER) {
-        size_t room = (size_t)((width - 6) / LETTER);
-        coffer__buffer_printf(out, "<text x=\"%.2f\" y=\"%.1f\">", x + 3, y + ROW - 5);
+                          box.x, box.y, box.width, ROW - 1, color.red, color.green, color.blue);
+    if (box.width > 3 * LETTER) {
+        size_t room = (size_t)((box.width - 6) / LETTER);
+        coffer__buffer_printf(out, "<text x=\"%.2f\" y=\"%.1f\">", box.x + 3, box.y + ROW - 5);
         put_label(out, node->name, room < LETTERS_MAX ? room : LETTERS_MAX);
         coffer__buffer_printf(out, "</text>");
     }
     coffer__buffer_printf(out, "</g>\n");
-}
-
-static void put_frames(coffer__buffer *out, const flame_page *page, double scale, double bottom)
-{
-    const coffer_mlyze_tree *tree = page->tree;
-    double starts[FLAME_DEPTH_MAX + 2] = { MARGIN }; /* where the next frame of each level begins */
-    for (size_t at = 0; at != COFFER_INDEX_NONE; at = coffer_mlyze_tree_next(tree, at)) {
-        const coffer_mlyze_tree_node *node = coffer_mlyze_tree_at(tree, at);
-        double x = starts[node->depth], width = (double)node->bytes * scale;
-        starts[node->depth + 1] = x;
-        starts[node->depth] = x + width;
-        if (width >= FLAME_NARROWEST)
-            put_frame(out, page, node, x, bottom - ROW * (double)(node->depth + 1), width);
-    }
 }
 
 void flame_put_svg(coffer__buffer *out, const flame_page *page)
@@ -231,6 +223,6 @@ void flame_put_svg(coffer__buffer *out, const flame_page *page)
                           MARGIN);
     flame_put_amount(out, page, root);
     coffer__buffer_printf(out, "</text>\n");
-    put_frames(out, page, scale, height - MARGIN);
+    flame_place_frames(page, scale, height - MARGIN, put_frame, out);
     coffer__buffer_printf(out, "</svg>\n");
 }

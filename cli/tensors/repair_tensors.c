@@ -217,7 +217,7 @@ static int print_as_json(FILE *out, const tensors_repair *job)
     coffer_node_add_text(root, "output", job->written ? job->output : NULL);
     coffer_node_add_text(root, "original", job->kept);
     if (job->done)
-        cli_add_findings(root, job->done);
+        coffer_report_describe(root, "findings", job->done);
     else
         coffer_node_add_list(root, "findings");
     int status = cli_print_json(out, root);

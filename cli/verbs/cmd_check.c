@@ -50,7 +50,7 @@ static int print_as_json(const char *path, const char *kind, const coffer_report
     coffer_node_add_bool(root, "ok", is_ok(report));
     if (coffer_report_limits(report))
         coffer_node_add_text(root, "not_verified", coffer_report_limits(report));
-    cli_add_findings(root, report);
+    coffer_report_describe(root, "findings", report);
     int status = cli_print_json(stdout, root);
     coffer_node_free(root);
     return status;

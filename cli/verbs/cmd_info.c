@@ -20,10 +20,7 @@ static void add_error(coffer_node *root, const coffer_error *err)
 {
     coffer_node *map = coffer_node_add_map(root, "error");
     coffer_node_add_text(map, "code", coffer_status_name(err->status));
-    if (err->offset == COFFER_OFFSET_NONE)
-        coffer_node_add_null(map, "offset");
-    else
-        coffer_node_add_u64(map, "offset", err->offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_offset(map, "offset", err->offset);
     coffer_node_add_text(map, "text", err->text);
 }
 

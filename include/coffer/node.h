@@ -46,6 +46,8 @@ COFFER_API void coffer_node_add_null(coffer_node *parent, const char *name);
 COFFER_API void coffer_node_add_bool(coffer_node *parent, const char *name, bool value);
 COFFER_API void coffer_node_add_u64(coffer_node *parent, const char *name, uint64_t value, coffer_unit unit);
 COFFER_API void coffer_node_add_i64(coffer_node *parent, const char *name, int64_t value, coffer_unit unit);
+/* A place in a file; COFFER_OFFSET_NONE adds a null node. */
+COFFER_API void coffer_node_add_offset(coffer_node *parent, const char *name, uint64_t offset);
 COFFER_API void coffer_node_add_f64(coffer_node *parent, const char *name, double value, coffer_unit unit);
 /* text : UTF-8; NULL adds a null node. */
 COFFER_API void coffer_node_add_text(coffer_node *parent, const char *name, const char *text);

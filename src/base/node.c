@@ -85,6 +85,14 @@ void coffer_node_add_u64(coffer_node *parent, const char *name, uint64_t value, 
         node->as.u64 = value;
 }
 
+void coffer_node_add_offset(coffer_node *parent, const char *name, uint64_t offset)
+{
+    if (offset == COFFER_OFFSET_NONE)
+        coffer_node_add_null(parent, name);
+    else
+        coffer_node_add_u64(parent, name, offset, COFFER_UNIT_OFFSET);
+}
+
 void coffer_node_add_i64(coffer_node *parent, const char *name, int64_t value, coffer_unit unit)
 {
     coffer_node *node = add(parent, name, COFFER_NODE_I64, unit);

@@ -39,6 +39,19 @@ void coffer_report_free(coffer_report *report)
     coffer__free(report);
 }
 
+void coffer_report_describe(coffer_node *parent, const char *name, const coffer_report *report)
+{
+    coffer_node *list = coffer_node_add_list(parent, name);
+    for (size_t i = 0; i < report->count; i++) {
+        const coffer_finding *finding = &report->findings[i];
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "code", coffer_status_name(finding->code));
+        coffer_node_add_text(map, "severity", coffer_severity_name(finding->severity));
+        coffer_node_add_offset(map, "offset", finding->offset);
+        coffer_node_add_text(map, "text", finding->text);
+    }
+}
+
 const char *coffer_report_limits(const coffer_report *report)
 {
     return report->limits[0] ? report->limits : NULL;

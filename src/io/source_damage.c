@@ -72,17 +72,8 @@ coffer_status coffer__source_describe_damage(coffer_node *out, const coffer_repo
 {
     size_t count = coffer_report_count(damage);
     uint64_t total = coffer_report_total(damage, COFFER_ERROR);
-    coffer_node *list = count ? coffer_node_add_list(out, "damaged") : NULL;
-    for (size_t i = 0; i < count; i++) {
-        const coffer_finding *finding = coffer_report_at(damage, i);
-        coffer_node *map = coffer_node_add_map(list, NULL);
-        coffer_node_add_text(map, "code", coffer_status_name(finding->code));
-        if (finding->offset == COFFER_OFFSET_NONE)
-            coffer_node_add_null(map, "offset");
-        else
-            coffer_node_add_u64(map, "offset", finding->offset, COFFER_UNIT_OFFSET);
-        coffer_node_add_text(map, "text", finding->text);
-    }
+    if (count)
+        coffer_report_describe(out, "damaged", damage);
     if (total > count)
         coffer_node_add_u64(out, "damaged_not_listed", total - count, COFFER_UNIT_NONE);
     return coffer_node_status(out, err);

@@ -67,7 +67,8 @@ static void a_heap_profile_of_go_has_what_is_in_use_and_what_was_allocated(void 
 
 /* ---- Our files, read by other tools ---- */
 
-/* The output of a command that is given a file of the folder; NULL when there is no such program. free(). */
+/* The output of a command that is given a file of the folder; NULL when the program is not installed. free().
+ */
 static char *ask(const char *program, const char *arguments, const char *file)
 {
     char line[1024];

@@ -65,7 +65,7 @@ static const char *look(coffer_source *src, const void *context, bool finished)
     if (coffer_mcf_open(&model, src, NULL, NULL) != COFFER_OK)
         return "the model cannot be opened";
     if (coffer_mcf_get_model_info(&info, model, NULL) != COFFER_OK)
-        wrong = "there is no ModelInfo";
+        wrong = "ModelInfo is missing";
     else if (strcmp(info->model_name, names->new_name) != 0 &&
              (finished || strcmp(info->model_name, names->old_name) != 0))
         wrong = "neither the old state nor the new one";

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 typedef struct scenario {
-    uint64_t old_samples; /* UINT64_MAX: there is no file before */
+    uint64_t old_samples; /* UINT64_MAX: no file before */
     uint64_t new_samples;
     size_t old_fields, new_fields;
     uint16_t flags;

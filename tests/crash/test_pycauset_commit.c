@@ -6,7 +6,7 @@
 
 typedef struct scenario {
     const char *name;              /* of the file that is looked at */
-    uint64_t old_value, new_value; /* of properties.v; an old one of 0: there is no file before */
+    uint64_t old_value, new_value; /* of properties.v; an old one of 0: no file before */
     bool damaged;                  /* the file before has a broken slot */
     bool unfinished;               /* and an uncommitted block at its end */
 } scenario;

@@ -65,7 +65,7 @@ static const char *old_or_new(const char *folder, void *context, bool finished)
     coffer_source *src = NULL;
     coffer_pycauset *m = NULL;
     if (!temp_exists(path))
-        return finished || of->replaces ? "there is no file" : NULL;
+        return finished || of->replaces ? "the file is missing" : NULL;
     assert_int_equal(coffer_source_open(&src, path, NULL, NULL), COFFER_OK);
     if (coffer_pycauset_open(&m, src, NULL, NULL) != COFFER_OK)
         wrong = "it does not open";

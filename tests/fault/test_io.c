@@ -123,7 +123,7 @@ static const char *complete_or_not_there(const char *folder, void *context, cons
     if (temp_exists(temp_path(folder, "file")))
         return old_or_new(folder, which);
     if (which->status == COFFER_OK)
-        return "it said it succeeded, there is no file";
+        return "it said it succeeded, and the file is missing";
     if (which->fault != SHIM_DEAD_DISK)
         temp_assert_only(folder, NULL);
     return NULL;

@@ -52,7 +52,7 @@ static const char *judge_set(const char *path, uint64_t samples, const fault_cas
     coffer_mldf *set = NULL;
     const char *wrong = NULL;
     if (!temp_exists(path))
-        return which->status == COFFER_OK ? "it succeeded and there is no set" : NULL;
+        return which->status == COFFER_OK ? "it succeeded and the set is missing" : NULL;
     if (coffer_source_open(&source, path, NULL, NULL) != COFFER_OK ||
         coffer_mldf_open(&set, source, NULL, NULL) != COFFER_OK)
         wrong = "the set cannot be opened";
@@ -172,7 +172,7 @@ static const char *judge_convert(const char *folder, void *context, const fault_
     if (strstr(what->out, ".mldf"))
         return judge_set(path, 2, which);
     if (which->status == COFFER_OK && !temp_exists(path))
-        return "it succeeded and there is no output";
+        return "it succeeded and the output is missing";
     return NULL;
 }
 

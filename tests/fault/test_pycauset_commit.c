@@ -36,7 +36,7 @@ static coffer_status run(const char *folder, void *context, coffer_error *err)
     return ((const scenario *)context)->act(folder, err);
 }
 
-/* properties.v as a reader sees it; −1 when there is no file, −2 when it is damaged. */
+/* properties.v as a reader sees it; −1 without a file, −2 when it is damaged. */
 static int64_t value_in(const char *path)
 {
     coffer_source *src = NULL;

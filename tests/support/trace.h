@@ -57,7 +57,7 @@ void trace_columns_free(coffer_mlyze_events *events);
 coffer_report *trace_check(const trace_builder *of);
 
 /* The number of events that check finds nothing wrong with, except what a repair recorded as lost; −1 when
- * there is no file, −2 when it is damaged. */
+ * the file is missing, −2 when it is damaged. */
 int64_t trace_whole_events(const char *path);
 
 #endif

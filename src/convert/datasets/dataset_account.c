@@ -117,7 +117,7 @@ static bool is_excluded(const char *path, const coffer_mldf_pack_opts *opts)
     return false;
 }
 
-/* The kind of most files; files of an unknown kind count only when there are no others. */
+/* The kind of most files. An unknown kind wins only when every file is of it. */
 static size_t most_common(const uint8_t *kind_of_file, const bool *out, size_t count)
 {
     uint64_t counts[KIND_COUNT] = { 0 };
@@ -371,7 +371,7 @@ static void add_notes(coffer__dataset_account *account, const coffer__dataset_in
         [COFFER__FIRST_FRAME] = "pictures with several frames or pages, of which only the first is stored",
         [COFFER__STORED_WHOLE] =
             "sounds stored as complete WAV files, because their samples are not plain integers",
-        [COFFER__NOT_DECODED] = "values not decoded: there is no decoder for them",
+        [COFFER__NOT_DECODED] = "values not decoded: Coffer has no decoder for them",
         [COFFER__STORED_DAMAGED] = "values stored although they are damaged",
     };
     coffer_node *notes = coffer_node_add_list(account->out, "notes");

@@ -98,7 +98,7 @@ static coffer_status encode_again(coffer__dataset_value *value, const coffer_ima
                                       (size_t)pixels->width * pixels->height * pixels->channels, err);
 }
 
-/* Decodes a stored value and throws the result away. COFFER_E_UNSUPPORTED when there is no decoder. */
+/* Decodes a stored value and throws the result away. COFFER_E_UNSUPPORTED without a decoder for it. */
 static coffer_status dataset_try_picture(const void *bytes, size_t size, coffer__dataset_taker *taker,
                                          coffer_error *err)
 {
@@ -299,7 +299,7 @@ coffer_status coffer_mldf_check_decode(coffer_report *out, const coffer_mldf *se
     }
     if (!status && work->without_decoder)
         coffer__report_add(out, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
-                           "%" PRIu64 " values were not decoded: there is no decoder for them",
+                           "%" PRIu64 " values were not decoded: Coffer has no decoder for them",
                            work->without_decoder);
     release(work);
     coffer__free(work);

@@ -71,6 +71,9 @@ typedef struct coffer__dataset_sample {
     bool only_examine;             /* files are examined for the origin, but not read */
 } coffer__dataset_sample;
 
+/* Makes it ready for the next sample of the input. */
+void coffer__dataset_clear_sample(coffer__dataset_sample *sample, size_t fields);
+
 /* ---- Inputs ---- */
 
 /* Inputs with fewer bytes become sets with small pages: 2 MiB of padding would be much for them. */
@@ -212,7 +215,7 @@ typedef enum coffer__dataset_change {
     COFFER__TURNED,        /* the orientation is in the pixels now */
     COFFER__FIRST_FRAME,   /* of several */
     COFFER__STORED_WHOLE,  /* a WAV file that is not plain integers */
-    COFFER__NOT_DECODED,   /* asked for, but there is no decoder */
+    COFFER__NOT_DECODED,   /* asked for, but Coffer has no decoder */
     COFFER__STORED_DAMAGED,
     COFFER__CHANGE_COUNT
 } coffer__dataset_change;
@@ -227,7 +230,7 @@ typedef struct coffer__dataset_taker {
 } coffer__dataset_taker;
 
 void coffer__dataset_taker_free(coffer__dataset_taker *taker);
-/* Decodes a stored value and throws the result away. COFFER_E_UNSUPPORTED when there is no decoder. */
+/* Decodes a stored value and throws the result away. COFFER_E_UNSUPPORTED without a decoder for it. */
 coffer_status coffer__dataset_try_sound(const void *bytes, size_t size, coffer__dataset_taker *taker,
                                         const coffer_limits *limits, coffer_error *err);
 /* The codec of a sound in the file. */

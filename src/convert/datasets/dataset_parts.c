@@ -43,17 +43,6 @@ static void examine(coffer__digest *digest, coffer__dataset_sample *sample,
     coffer__digest_add(digest, facts, sizeof facts);
 }
 
-static void clear(coffer__dataset_sample *sample, size_t fields)
-{
-    for (size_t f = 0; f < fields; f++) {
-        sample->values[f].form = COFFER__DATASET_ABSENT;
-        sample->values[f].is_path = sample->values[f].has_entry = false;
-        sample->values[f].own.len = 0;
-    }
-    sample->name.len = 0;
-    sample->origin = (coffer_mldf_origin)COFFER_MLDF_ORIGIN_INIT;
-}
-
 /* files : gets the digest of all samples from the current one on. */
 static coffer_status examine_all(char files[COFFER__DIGEST_HEX + 1], coffer__dataset_input *input,
                                  coffer_error *err)
@@ -69,7 +58,7 @@ static coffer_status examine_all(char files[COFFER__DIGEST_HEX + 1], coffer__dat
     for (size_t f = 0; !status && f < fields; f++)
         coffer__buffer_init(&sample.values[f].own, SIZE_MAX);
     for (uint64_t i = 0; !status && more; i++) {
-        clear(&sample, fields);
+        coffer__dataset_clear_sample(&sample, fields);
         sample.index = i;
         status = input->next(&more, &sample, input, err);
         if (!status && more)

@@ -129,24 +129,13 @@ coffer_status coffer__dataset_read_file(coffer__buffer *out, coffer__dataset_sam
 
 /* ---- Resuming ---- */
 
-static void clear_origin(coffer__dataset_sample *sample, size_t fields)
-{
-    for (size_t f = 0; f < fields; f++) {
-        sample->values[f].form = COFFER__DATASET_ABSENT;
-        sample->values[f].is_path = sample->values[f].has_entry = false;
-        sample->values[f].own.len = 0;
-    }
-    sample->name.len = 0;
-    sample->origin = (coffer_mldf_origin)COFFER_MLDF_ORIGIN_INIT;
-}
-
 /* The sample that got this mark; *found is false when the input ends before it. */
 static coffer_status advance(bool *found, coffer__dataset_resume *resume, uint64_t mark, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     bool more = true;
     while (!status && more && resume->index < mark) {
-        clear_origin(resume->sample, resume->input->schema.count);
+        coffer__dataset_clear_sample(resume->sample, resume->input->schema.count);
         resume->sample->index = resume->index;
         status = resume->input->next(&more, resume->sample, resume->input, err);
         resume->index++;
@@ -242,12 +231,6 @@ static coffer_status collect(trainer *trainers, coffer__dataset_sample *sample, 
     return status;
 }
 
-static void clear_samples(coffer__dataset_sample *sample, size_t fields)
-{
-    for (size_t f = 0; f < fields; f++)
-        sample->values[f].form = COFFER__DATASET_ABSENT;
-}
-
 static coffer_status collect_all(trainer *trainers, coffer__dataset_input *input, size_t budget,
                                  coffer_error *err)
 {
@@ -261,7 +244,7 @@ static coffer_status collect_all(trainer *trainers, coffer__dataset_input *input
     for (size_t f = 0; f < input->schema.count; f++)
         coffer__buffer_init(&sample.values[f].own, SIZE_MAX);
     for (uint64_t i = 0; !status && more; i++) {
-        clear_samples(&sample, input->schema.count);
+        coffer__dataset_clear_sample(&sample, input->schema.count);
         status = input->next(&more, &sample, input, err);
         if (!status && more && i % step == 0 && collect(trainers, &sample, input, budget, NULL))
             continue; /* what cannot be read is reported when it is packed */

@@ -117,7 +117,7 @@ static void load_sample(packing *work, coffer__dataset_sample *sample, uint32_t 
 }
 
 /* Memory that one huge value took is not kept for all that follow. */
-static void clear_sample(coffer__dataset_sample *sample, size_t fields)
+void coffer__dataset_clear_sample(coffer__dataset_sample *sample, size_t fields)
 {
     for (size_t f = 0; f < fields; f++) {
         coffer__dataset_value *value = &sample->values[f];
@@ -151,7 +151,7 @@ static coffer_status fill_batch(void *context, size_t slot, uint64_t *pieces, co
     while (work->more && work->index < work->end && loading->count < work->batch_limit &&
            bytes < BATCH_BYTES) {
         coffer__dataset_sample *sample = &loading->samples[loading->count];
-        clear_sample(sample, fields);
+        coffer__dataset_clear_sample(sample, fields);
         sample->index = work->index;
         sample->units = 1;
         coffer_status status = work->input->next(&work->more, sample, work->input, err);
@@ -265,7 +265,7 @@ static coffer_status skip_samples(packing *work, uint64_t count, coffer_error *e
     coffer_status status = COFFER_OK;
     for (uint64_t i = 0; !status && work->more && i < count; i++) {
         coffer__dataset_sample *sample = &work->batches[0].samples[0];
-        clear_sample(sample, work->input->schema.count);
+        coffer__dataset_clear_sample(sample, work->input->schema.count);
         sample->index = i;
         sample->units = 1;
         status = work->input->next(&work->more, sample, work->input, err);

@@ -47,7 +47,7 @@ typedef struct coffer__tensors_reader {
                             uint64_t first, uint64_t count, coffer_error *err);
     /* Adds the metadata to `out`, a map. NULL: the kind has no metadata. Failures stick in the node. */
     coffer_status (*describe)(coffer_node *out, const coffer_tensors *set, coffer_error *err);
-    /* Adds one value of the metadata in full. COFFER_E_NOT_FOUND, without a text, when there is no such key.
+    /* Adds one value of the metadata in full. COFFER_E_NOT_FOUND, without a text, for an unknown key.
      * NULL: `describe` has all values in full. */
     coffer_status (*describe_value)(coffer_node *out, const coffer_tensors *set, const char *name,
                                     coffer_error *err);

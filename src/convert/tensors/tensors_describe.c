@@ -196,10 +196,7 @@ static void add_entry(coffer_node *list, const coffer_tensor *tensor, bool with_
     coffer_node *shape = coffer_node_add_list(map, "shape");
     for (uint32_t i = 0; i < tensor->rank; i++)
         coffer_node_add_u64(shape, NULL, tensor->dims[i], COFFER_UNIT_NONE);
-    if (tensor->offset == COFFER_OFFSET_NONE)
-        coffer_node_add_null(map, "offset");
-    else
-        coffer_node_add_u64(map, "offset", tensor->offset, COFFER_UNIT_OFFSET);
+    coffer_node_add_offset(map, "offset", tensor->offset);
     coffer_node_add_u64(map, "size", tensor->size, COFFER_UNIT_BYTES);
     const char *slash = strrchr(tensor->file, '/');
     if (with_file)

@@ -177,25 +177,19 @@ static coffer_status stats_by_param_block(coffer_mscan_stats **out, coffer__msca
 #define TABLES_BYTES ((uint64_t)60 << 20)
 #define FEW_KEYS 4096 /* so few that two rows for each stay in the cache */
 
-/* Moves the groups that have records to the front and adds them up. */
+/* As finish, for groups whose keys begin with `base`; the room of those without records is given back. */
 static coffer_status take_groups(coffer_mscan_stats **out, coffer_mscan_group *groups, size_t count,
                                  uint64_t base, coffer_error *err)
 {
-    coffer_mscan_stats *stats = coffer__calloc(1, sizeof *stats);
-    coffer_mscan_group *smaller;
-    if (!stats) {
-        coffer__free(groups);
-        return coffer__fail_no_memory(err, sizeof *stats);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (groups[i].count == 0)
-            continue;
-        coffer__mscan_add_group(&stats->total, &groups[i]);
-        groups[stats->count] = groups[i];
-        groups[stats->count++].key = base + i;
-    }
-    smaller = coffer__realloc(groups, stats->count ? stats->count * sizeof *groups : 1);
-    stats->groups = smaller ? smaller : groups;
+    for (size_t i = 0; i < count; i++)
+        groups[i].key = base + i;
+    coffer_mscan_stats *stats;
+    coffer_status status = finish(&stats, groups, count, err);
+    if (status)
+        return status;
+    coffer_mscan_group *smaller = coffer__realloc(groups, stats->count ? stats->count * sizeof *groups : 1);
+    if (smaller)
+        stats->groups = smaller;
     *out = stats;
     return COFFER_OK;
 }

@@ -41,7 +41,7 @@ static const layout layouts[] = {
     { "causal", COFFER_PYCAUSET_CAUSAL, COFFER_PYCAUSET_CAUSAL, false, 80, 80 },
 };
 
-/* False when there is no such matrix. */
+/* False for an unknown matrix. */
 static bool shape_of(coffer_pycauset_shape *out, const layout *of, coffer_dtype dtype)
 {
     *out = (coffer_pycauset_shape)COFFER_PYCAUSET_SHAPE_INIT;

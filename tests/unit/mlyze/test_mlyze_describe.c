@@ -11,7 +11,7 @@ static uint64_t number(const char *name)
 {
     const coffer_node *found = coffer_node_find(node, name);
     if (!found)
-        fail_msg("there is no %s", name);
+        fail_msg("%s is missing", name);
     return coffer_node_get_u64(found);
 }
 
