@@ -123,7 +123,7 @@ COFFER_API bool coffer_stopped_at_damage(void);
 typedef struct coffer_remote_opts {
     uint32_t struct_size;
     bool download;            /* where a server has no ranges, fetch the whole file instead of failing */
-    uint32_t parallel;        /* requests at once; at first 16 */
+    uint32_t parallel;        /* requests at once; at first 16. Up to four times as many small ones. */
     uint32_t deadline_ms;     /* longest time without receiving anything; at first 3 minutes */
     uint64_t cache_bytes;     /* memory for blocks of remote files; at first COFFER_CACHE, else 64 MiB. Counts
                                * before the first remote file is opened. */

@@ -188,17 +188,35 @@ static coffer_status read_past_cache(coffer__remote_file *file, uint8_t *out, ui
     return status;
 }
 
-/* Copies from one block, waiting for it. */
-static coffer_status copy_block(coffer__remote_file *file, uint32_t frame, uint8_t *out, size_t inside,
+/* The announced range that contains an offset, or NULL. */
+static const struct coffer__planned *find_planned(const coffer__read_plan *plan, uint64_t offset)
+{
+    size_t low = 0, high = plan->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (plan->ranges[middle].offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct coffer__planned *range = low ? &plan->ranges[low - 1] : NULL;
+    return range && offset - range->offset < range->len ? range : NULL;
+}
+
+/* Copies bytes of one block, waiting for it. */
+static coffer_status copy_block(coffer__remote_file *file, uint32_t frame, uint8_t *out, uint64_t offset,
                                 size_t len, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    coffer__cache_hold(frame);
+    if (find_planned(&file->plan, offset))
+        coffer__cache_pin(frame);
+    else
+        coffer__cache_hold(frame);
     while (coffer__cache_state(frame) == COFFER__FRAME_LOADING)
         pthread_cond_wait(&coffer__remote_progress, &coffer__remote_lock);
     if (coffer__cache_state(frame) == COFFER__FRAME_READY) {
         pthread_mutex_unlock(&coffer__remote_lock);
-        memcpy(out, coffer__cache_bytes(frame) + inside, len);
+        memcpy(out, coffer__cache_bytes(frame) + offset % BLOCK, len);
         pthread_mutex_lock(&coffer__remote_lock);
     } else {
         status = coffer__fail_copy(err, &file->failure);
@@ -217,8 +235,7 @@ static uint64_t longest_window(void)
 static void follow_plan(coffer__remote_file *file)
 {
     coffer__read_plan *plan = &file->plan;
-    /* The cache drops what was touched least recently: until a block is read, as much again is touched. */
-    uint64_t most = (uint64_t)coffer__cache_capacity() * 3 / 8 * BLOCK;
+    uint64_t most = (uint64_t)coffer__cache_capacity() * 5 / 8 * BLOCK;
     while (plan->next < plan->count && plan->asked < plan->reached + most) {
         const struct coffer__planned *range = &plan->ranges[plan->next];
         uint64_t inside = plan->asked - range->position, left = range->len - inside;
@@ -228,21 +245,6 @@ static void follow_plan(coffer__remote_file *file)
         plan->asked += n;
         plan->next += n == left;
     }
-}
-
-/* The announced range that contains an offset, or NULL. */
-static const struct coffer__planned *find_planned(const coffer__read_plan *plan, uint64_t offset)
-{
-    size_t low = 0, high = plan->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (plan->ranges[middle].offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct coffer__planned *range = low ? &plan->ranges[low - 1] : NULL;
-    return range && offset - range->offset < range->len ? range : NULL;
 }
 
 /* The stream that a read belongs to; otherwise the one that was idle longest. */
@@ -327,7 +329,7 @@ coffer_status coffer__remote_read_at(void *context, void *out, uint64_t offset, 
         if (n > end - at)
             n = (size_t)(end - at);
         status = frame == COFFER__FRAME_NONE ? read_past_cache(file, to, at, n, err)
-                                             : copy_block(file, frame, to, inside, n, err);
+                                             : copy_block(file, frame, to, at, n, err);
         to += n;
         at += n;
     }
