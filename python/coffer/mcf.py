@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _core
 from ._editor import Editor, keys as _keys
@@ -139,6 +139,13 @@ class Model(Mapping):  # type: ignore[type-arg]
         """Says which tensors will be read soon (default: all), so that a remote file sends them ahead, and nothing else."""
         chosen = range(len(self)) if names is None else map(self._tensors.find, names)
         self._tensors.prefetch(list(chosen))
+
+    def _read_all(self, read: "Callable[[str], Any]") -> "Dict[str, Any]":
+        """read(name) of every tensor, in the order of the file, which a remote one sends."""
+        self.prefetch()
+        places = {name: self._tensors.info(index)[5:] for index, name in enumerate(self)}
+        found = {name: read(name) for name in sorted(places, key=lambda name: (places[name][0] or "", places[name][1] or 0))}
+        return {name: found[name] for name in places}
 
     def _verify(self, index: int) -> None:
         if index not in self._verified and self._options.get("verify", True):
@@ -331,8 +338,7 @@ def load_file(path: Path, *, framework: str = "np") -> "Dict[str, Any]":
     """All tensors by name; framework "np" or "pt". Quantized ones are decoded to float32."""
     kind = _framework(framework)
     with Model(path) as model:
-        model.prefetch()
-        return {name: _to(model, name, kind) for name in model}
+        return model._read_all(lambda name: _to(model, name, kind))
 
 
 def _texts(metadata: "Optional[Mapping[str, str]]") -> "Dict[str, str]":

@@ -133,11 +133,16 @@ void coffer__cache_pin(uint32_t number)
     cache.frames[number].holders++;
 }
 
+void coffer__cache_refresh(uint32_t number)
+{
+    unlink_age(number);
+    make_youngest(number);
+}
+
 void coffer__cache_hold(uint32_t number)
 {
     coffer__cache_pin(number);
-    unlink_age(number);
-    make_youngest(number);
+    coffer__cache_refresh(number);
 }
 
 static void give_up(uint32_t i)

@@ -25,6 +25,8 @@ uint32_t coffer__cache_claim(uint64_t file, uint64_t block);
 void coffer__cache_hold(uint32_t number);
 /* The same for a block that is read once: its age stays. */
 void coffer__cache_pin(uint32_t number);
+/* A block that will be read soon is dropped last. */
+void coffer__cache_refresh(uint32_t number);
 void coffer__cache_release(uint32_t number);
 coffer__frame_state coffer__cache_state(uint32_t number);
 void coffer__cache_settle(uint32_t number, bool ready);

@@ -66,13 +66,12 @@ static void run_ended(coffer__remote_fetch *fetch)
     coffer__free(run);
 }
 
-static coffer_status submit_run(coffer__remote_file *file, block_run *run, bool ahead, coffer_error *err)
+static coffer_status submit_run(coffer__remote_file *file, block_run *run, coffer_error *err)
 {
     uint64_t end = (run->first_block + run->count) * BLOCK;
     run->fetch.file = file;
     run->fetch.first = run->first_block * BLOCK;
     run->fetch.len = (size_t)((end < file->size ? end : file->size) - run->fetch.first);
-    run->fetch.is_ahead = ahead;
     run->fetch.owner = run;
     run->fetch.take = run_take;
     run->fetch.ended = run_ended;
@@ -92,13 +91,16 @@ static void collect_run(block_run *run, coffer__remote_file *file, uint64_t *blo
 {
     run->count = 0;
     while (*block < end && run->count < RUN_BLOCKS) {
-        if (coffer__cache_find(file->id, *block) != COFFER__FRAME_NONE) {
+        uint32_t frame = coffer__cache_find(file->id, *block);
+        if (frame != COFFER__FRAME_NONE) {
             if (run->count)
                 return;
+            if (run->fetch.is_ahead)
+                coffer__cache_refresh(frame);
             ++*block;
             continue;
         }
-        uint32_t frame = coffer__cache_claim(file->id, *block);
+        frame = coffer__cache_claim(file->id, *block);
         if (frame == COFFER__FRAME_NONE) {
             *block = end;
             return;
@@ -128,12 +130,13 @@ static coffer_status request(coffer__remote_file *file, uint64_t first, uint64_t
         block_run *run = coffer__calloc(1, sizeof *run);
         if (!run)
             return coffer__fail_no_memory(err, sizeof *run);
+        run->fetch.is_ahead = ahead;
         collect_run(run, file, &block, last);
         if (run->count == 0) {
             coffer__free(run);
             continue;
         }
-        coffer_status status = submit_run(file, run, ahead, err);
+        coffer_status status = submit_run(file, run, err);
         if (status)
             return status;
     }
