@@ -44,7 +44,7 @@ check-style:
 	@echo '== style' && scripts/format --check && scripts/check-arrows && scripts/check-prose && scripts/check-docs
 
 check-sanitizers:
-	@$(BOOTSTRAP) build test analysis
+	@$(BOOTSTRAP) build test analysis servers
 	@echo '== address and undefined-behavior sanitizers' && $(call build,asan) && $(CTEST) asan
 	@echo '== thread sanitizer' && $(call build,tsan) && scripts/without-aslr $(CTEST) tsan
 

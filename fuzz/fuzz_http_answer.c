@@ -1,6 +1,8 @@
-/* Whatever header a server sends: it is read within bounds, data is accepted only when it is the range that
- * was asked for, of the version that was opened, and a redirect leads to http or https. */
+/* Whatever header a server sends, and whatever list of parts: it is read within bounds, data is accepted only
+ * when it is the range that was asked for, of the version that was opened, and a redirect leads to http or
+ * https. */
 #include "io/remote/remote.h"
+#include "io/remote/s3_xml.h"
 #include "must.h"
 
 #include <stdlib.h>
@@ -53,6 +55,21 @@ static void must_judge(const coffer__http_answer *answer, bool opening)
     coffer__url_free(&file.address.url);
 }
 
+/* The same bytes as a list of parts. */
+static void must_list(const uint8_t *data, size_t size)
+{
+    coffer__xml_part list = { (const char *)data, size }, entry;
+    while (coffer__xml_next(&entry, &list, "Part")) {
+        char etag[40];
+        uint64_t number = 0;
+        MUST((const uint8_t *)entry.text >= data && entry.len <= size);
+        if (coffer__xml_number(&number, entry, "PartNumber"))
+            MUST(number < UINT64_C(10000000000000000000));
+        coffer__xml_text(etag, sizeof etag, entry, "ETag");
+        MUST(memchr(etag, '\0', sizeof etag));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     coffer__http_answer answer = { 0 };
@@ -64,5 +81,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must_be_text(answer.region, sizeof answer.region);
     must_judge(&answer, false);
     must_judge(&answer, true);
+    must_list(data, size);
     return 0;
 }

@@ -71,6 +71,18 @@ static void describe(file_info *info, const coffer_describe_opts *how)
         term_progress_end(&bar);
 }
 
+/* A remote file that may be replaced unnoticed while it is read. */
+static void note_unpinned(file_info *info)
+{
+    const coffer_source *src = coffer_file_source(info->file);
+    if (!src || coffer_source_is_pinned(src))
+        return;
+    coffer_node_add_bool(info->root, "pinned", false);
+    cli_warn(info->path,
+             "the server sends neither an ETag nor a time of change: if the file is replaced while "
+             "it is read, that may go unnoticed");
+}
+
 /* stored : where the file is, when that is not `path`. */
 static int show(const char *path, const char *stored, const coffer_describe_opts *how, bool json)
 {
@@ -86,6 +98,7 @@ static int show(const char *path, const char *stored, const coffer_describe_opts
     coffer_node_add_text(info.root, "format", coffer_file_kind(info.file));
     coffer_node_add_u64(info.root, "size", coffer_file_size(info.file), COFFER_UNIT_BYTES);
     describe(&info, how);
+    note_unpinned(&info);
     if (coffer_node_status(info.root, &info.err) != COFFER_OK) {
         status = cli_fail(path, &info.err, NULL);
         goto out;

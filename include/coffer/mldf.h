@@ -225,6 +225,10 @@ COFFER_API_STATUS coffer_mldf_entry_at(coffer_mldf_entry *out, const coffer_mldf
  * one. */
 COFFER_API_STATUS coffer_mldf_read(coffer_bytes *out, coffer_mldf_entry *entry, const coffer_mldf *set,
                                    uint64_t sample, size_t field, coffer_error *err);
+/* Says which values will be read soon, one by one, so that a remote file sends them together. Has no effect
+ * on other files; coffer_mldf_batch_read does the same by itself. */
+COFFER_API void coffer_mldf_prefetch(const coffer_mldf *set, size_t field, const uint64_t *samples,
+                                     size_t count);
 /* Reads the payload as it is stored. */
 COFFER_API_STATUS coffer_mldf_read_stored(coffer_bytes *out, const coffer_mldf *set, uint64_t sample,
                                           size_t field, coffer_error *err);

@@ -123,7 +123,7 @@ COFFER_API bool coffer_stopped_at_damage(void);
 typedef struct coffer_remote_opts {
     uint32_t struct_size;
     bool download;            /* where a server has no ranges, fetch the whole file instead of failing */
-    uint32_t parallel;        /* requests at once; at first 16 */
+    uint32_t parallel;        /* requests at once; at first 16. Up to four times as many small ones. */
     uint32_t deadline_ms;     /* longest time without receiving anything; at first 3 minutes */
     uint64_t cache_bytes;     /* memory for blocks of remote files; at first COFFER_CACHE, else 64 MiB. Counts
                                * before the first remote file is opened. */
@@ -145,6 +145,10 @@ COFFER_API_STATUS coffer_remote_configure(const coffer_remote_opts *opts, coffer
 /* A name for an address that is safe to show: an address with a password or a query is remembered, and its
  * name, without them, can be opened in its place from now on. *out : free with coffer_free. */
 COFFER_API_STATUS coffer_remote_name(char **out, const char *address, coffer_error *err);
+
+/* False for a remote file whose server sends neither an ETag nor a time of change: when such a file is
+ * replaced by one of the same size while it is read, nobody notices. True for all other sources. */
+COFFER_API bool coffer_source_is_pinned(const coffer_source *src);
 
 /* True for http://, https://, s3:// and hf://. */
 COFFER_API bool coffer_is_remote(const char *path);

@@ -97,6 +97,9 @@ COFFER_API_STATUS coffer_tensors_repair(coffer_report *out, const char *path, co
 /* Reads payload bytes [begin, begin + len). */
 COFFER_API_STATUS coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor, uint64_t begin,
                                       size_t len, coffer_error *err);
+/* Says which tensors will be read soon, so that a remote file can be asked for them ahead of the reads, and
+ * for nothing else. Returns at once; has no effect where it would not help. tensors : NULL = all of them. */
+COFFER_API void coffer_tensors_prefetch(const coffer_tensors *set, const size_t *tensors, size_t count);
 /* The payload itself where the file stores it plainly and is mapped or in memory, else NULL. Call
  * coffer_tensors_intact after use. */
 COFFER_API const uint8_t *coffer_tensors_view(const coffer_tensors *set, size_t tensor);

@@ -10,7 +10,7 @@ import torch
 
 from . import _core
 from . import mldf as _mldf
-from ._open import is_remote
+from ._open import as_input, is_url
 from ._torch_memory import Batch, lend
 from ._torch_samples import Samples
 from ._torch_tensors import BY_NAME, from_numpy, memory
@@ -30,7 +30,7 @@ class Dataset(torch.utils.data.Dataset):
 
     def __init__(self, path: Path, *, fields: "Optional[Sequence[str]]" = None,
                  transform: "Optional[Callable[[Dict[str, Any]], Any]]" = None, **options: Any) -> None:
-        self.path = os.fspath(path) if is_remote(path) else os.path.abspath(os.fspath(path))
+        self.path = str(path) if is_url(path) else os.path.abspath(os.fspath(path))
         self.fields, self.transform, self._options = fields, transform, options
         self._open: "Optional[_mldf.Dataset]" = None
         self._pid = -1
@@ -41,7 +41,7 @@ class Dataset(torch.utils.data.Dataset):
     def set(self) -> "_mldf.Dataset":
         """The open set of this process."""
         if self._open is None or self._pid != os.getpid():
-            self._open = _mldf.Dataset(_core.Source(self.path), **self._options)
+            self._open = _mldf.Dataset(_core.Source(as_input(self.path)), **self._options)
             self._pid = os.getpid()
         return self._open
 

@@ -324,9 +324,13 @@ class Dataset(_core.Mldf):
             if column.pictures and array is not None:
                 if len(indices):
                     reader = self._reader()
+                    reader.prefetch(indices, column.number)
                     reader.pictures(indices, column.number, array, *array.shape[1:])
                     self._idle.append(reader)
             elif array is None:
+                reader = self._reader()
+                reader.prefetch(indices, column.number)
+                self._idle.append(reader)
                 result[name] = _stacked([self[int(sample), name] for sample in indices])
 
     def _target(self, name: str, column: _Column, count: int, given: "Optional[Array]") -> "Array":

@@ -34,7 +34,7 @@ def _tensor(model: "_mcf.Model", name: str, device: Any = "cpu") -> torch.Tensor
 def load_file(path: Path, device: Any = "cpu") -> "Dict[str, torch.Tensor]":
     """All tensors by name. On the CPU they share the memory of the file, so do not change them in place."""
     with _mcf.Model(path) as model:
-        return {name: _tensor(model, name, device) for name in model}
+        return model._read_all(lambda name: _tensor(model, name, device))
 
 
 def save_file(tensors: "Mapping[str, torch.Tensor]", path: Path, metadata: "Optional[Mapping[str, str]]" = None, *,

@@ -318,6 +318,25 @@ static bool decode_pictures(picture_job *job, const batch_object *self, const sa
     return true;
 }
 
+/* prefetch(samples, field): these values will be read one by one. */
+static PyObject *batch_prefetch(PyObject *object, PyObject *args)
+{
+    batch_object *self = (batch_object *)object;
+    sample_list samples = { NULL, 0 };
+    PyObject *which;
+    Py_ssize_t field;
+    if (!PyArg_ParseTuple(args, "On", &which, &field))
+        return NULL;
+    const coffer_mldf *set = core_mldf_of(core_state_of(self->set), self->set);
+    if (set && take_samples(&samples, self, which)) {
+        Py_BEGIN_ALLOW_THREADS
+        coffer_mldf_prefetch(set, (size_t)field, samples.list, samples.count);
+        Py_END_ALLOW_THREADS
+    }
+    PyMem_Free(samples.list);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
 /* pictures(samples, field, out, height, width, channels): fills out with pictures of one size. No value of
  * the field may be absent. */
 static PyObject *batch_pictures(PyObject *object, PyObject *args)
@@ -367,6 +386,7 @@ static PyObject *batch_pictures(PyObject *object, PyObject *args)
 
 static PyMethodDef batch_methods[] = {
     { "size", batch_size, METH_VARARGS, NULL },
+    { "prefetch", batch_prefetch, METH_VARARGS, NULL },
     { "read", batch_read, METH_VARARGS, NULL },
     { "pictures", batch_pictures, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },

@@ -155,6 +155,31 @@ static PyObject *tensors_read(PyObject *object, PyObject *args)
     return finish(object, status, &err, &buffer);
 }
 
+/* prefetch(indices): these tensors will be read soon. */
+static PyObject *tensors_prefetch(PyObject *object, PyObject *args)
+{
+    const coffer_tensors *set = open_set(object);
+    PyObject *list;
+    if (!set || !PyArg_ParseTuple(args, "O!", &PyList_Type, &list))
+        return NULL;
+    Py_ssize_t count = PyList_Size(list);
+    size_t *indices = PyMem_Malloc(((size_t)count + 1) * sizeof *indices);
+    if (!indices)
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++) {
+        indices[i] = PyLong_AsSize_t(PyList_GetItem(list, i));
+        if (PyErr_Occurred()) {
+            PyMem_Free(indices);
+            return NULL;
+        }
+    }
+    Py_BEGIN_ALLOW_THREADS
+    coffer_tensors_prefetch(set, indices, (size_t)count);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(indices);
+    Py_RETURN_NONE;
+}
+
 enum { ELEMENTS_AT_ONCE = 1 << 24, BYTES_AT_ONCE = 1 << 27 }; /* between two looks for Ctrl-C */
 
 /* COFFER_E_CANCELLED with an exception after Ctrl-C. */
@@ -334,6 +359,7 @@ static PyMethodDef tensors_methods[] = {
     { "info", tensors_info, METH_O, NULL },
     { "view", tensors_view, METH_O, NULL },
     { "read", tensors_read, METH_VARARGS, NULL },
+    { "prefetch", tensors_prefetch, METH_VARARGS, NULL },
     { "read_as", tensors_read_as, METH_VARARGS, NULL },
     { "metadata", tensors_metadata, METH_NOARGS, NULL },
     { "describe", tensors_describe, METH_NOARGS, NULL },

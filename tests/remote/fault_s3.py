@@ -12,6 +12,7 @@ import urllib.parse
 
 class Uploads(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def handle_one(self):
         path, _, query = self.path.partition("?")

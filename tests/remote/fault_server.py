@@ -12,13 +12,14 @@ import time
 
 class Faults(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_GET(self):
         _, fault, name = self.path.split("?")[0].split("/", 2)
         with self.server.lock:
             count = self.server.counts[fault] = self.server.counts.get(fault, 0) + 1
             self.server.requests.append((fault, self.headers.get("Range"), dict(self.headers)))
-        data = self.server.files.get(name)
+        data = self.server.files.get(name.rsplit("/", 1)[-1])
         if data is None:
             return self.plain(404, b"")
         getattr(self, "fault_" + fault.replace("-", "_"))(data, count)
@@ -135,6 +136,20 @@ class Faults(http.server.BaseHTTPRequestHandler):
 
     def fault_elsewhere(self, data, count):
         self.plain(302, b"", Location=f"http://localhost:{self.server.server_port}/none/" + self.path.split("/", 2)[2])
+
+    def fault_unpinned(self, data, count):
+        """Nothing by which a change could be noticed."""
+        self.partial(data, etag=None)
+
+    def fault_hub(self, data, count):
+        """The Hugging Face hub: who may read is sent to another host, with a signed address."""
+        if self.headers.get("Authorization") != "Bearer hf_secret":
+            return self.plain(401, b"", X_Error_Code="GatedRepo")
+        self.plain(302, b"", Location=f"http://localhost:{self.server.server_port}/cdn/{self.path.rsplit('/', 1)[-1]}?signature=s",
+                   X_Linked_Etag='"linked"', X_Linked_Size=str(len(data)), ETag='"commit"')
+
+    def fault_cdn(self, data, count):
+        self.partial(data, etag='"linked"')
 
     def fault_drip(self, data, count):
         """A byte now and then: slow, but alive."""

@@ -2,9 +2,12 @@
 
     test_faults.py BUILD
 """
+import io
+import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -21,6 +24,17 @@ def npy(count):
     header += " " * (-(len(header) + 11) % 64) + "\n"
     body = b"".join((i * 7919 % 65536).to_bytes(2, "little") + b"\0\0\0\0\xf0\x3f" for i in range(count))
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + body
+
+
+def safetensors(sizes):
+    """Bytes of a .safetensors file with tensors t.0, t.1 … of these sizes."""
+    header, body = {}, []
+    for i, size in enumerate(sizes):
+        begin = sum(map(len, body))
+        header[f"t.{i}"] = {"dtype": "F32", "shape": [size // 4], "data_offsets": [begin, begin + size]}
+        body.append((1 + i).to_bytes(2, "little") * (size // 2))
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + b"".join(body)
 
 
 def coffer(*arguments, env=None, timeout=60):
@@ -136,6 +150,77 @@ class Misbehaving(unittest.TestCase):
         result = coffer("info", self.server.url("none", LARGE))
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual([r[1] for r in self.server.requests], ["bytes=0-65535"])
+
+    def transferred(self):
+        ranges = [r[1][len("bytes="):].split("-") for r in self.server.requests]
+        return sum(int(last) - int(first) + 1 for first, last in ranges)
+
+    def test_a_model_costs_few_round_trips_and_its_tensors_only_their_bytes(self):
+        path = os.path.join(self.folder.name, "model")
+        for count, size in ((1000, 4096), (20, 1 << 20)):
+            with open(path + ".safetensors", "wb") as file:
+                file.write(safetensors([size] * count))
+            self.assertEqual(coffer("convert", "-f", path + ".safetensors", path + ".mcf").returncode, 0)
+            for name in ("model.mcf", "model.safetensors"):
+                with open(os.path.join(self.folder.name, name), "rb") as file:
+                    self.files[name] = file.read()
+                self.server.requests.clear()
+                self.assertEqual(coffer("info", self.server.url("none", name)).returncode, 0)
+                self.assertLessEqual(len(self.server.requests), 3)
+                for verb in (["check", "--full"], ["stats"]):
+                    self.server.requests.clear()
+                    self.assertEqual(coffer(*verb, self.server.url("none", name)).returncode, 0)
+                    self.assertLessEqual(self.transferred(), len(self.files[name]))
+        for name in ("model.mcf", "model.safetensors"):
+            opening = 65536 + 65536
+            for tensor in (0, 7, 19):
+                self.server.requests.clear()
+                result = coffer("get", "-f", self.server.url("none", name), f"t.{tensor}", "-o", path + ".npy")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertLessEqual(self.transferred(), (1 << 20) + 65536 + opening)
+
+    def test_a_sample_costs_its_bytes_and_little_more(self):
+        archive, path = (os.path.join(self.folder.name, name) for name in ("set.tar", "set.mldf"))
+        with tarfile.open(archive, "w") as tar:
+            for i in range(40):
+                member = tarfile.TarInfo(f"{i:02}.bin")
+                member.size = 100_000
+                tar.addfile(member, io.BytesIO(os.urandom(member.size)))
+        result = coffer("pack", archive, path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(path, "rb") as file:
+            self.files["set.mldf"] = file.read()
+        url = self.server.url("none", "set.mldf")
+        self.server.requests.clear()
+        self.assertEqual(coffer("info", url).returncode, 0)
+        opening = self.transferred()
+        self.server.requests.clear()
+        result = coffer("get", "-f", url, "17.bin", "-o", os.path.join(self.folder.name, "sample"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLessEqual(self.transferred(), opening + 100_000 + 65536)
+
+    def test_a_server_that_does_not_pin_its_files(self):
+        result = coffer("info", "--json", self.server.url("unpinned", SMALL))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIs(json.loads(result.stdout)["pinned"], False)
+        self.assertNotIn("pinned", json.loads(coffer("info", "--json", self.server.url("none", SMALL)).stdout))
+        self.assertIn("neither an ETag nor a time of change", coffer("info", self.server.url("unpinned", SMALL)).stderr)
+
+    def test_the_hub_and_its_other_host(self):
+        hub = {"HF_ENDPOINT": f"http://127.0.0.1:{self.server.server_port}/hub", "HF_HOME": self.folder.name}
+        address = f"hf://organisation/model@v1/{LARGE}"
+        refused = coffer("info", address, env=hub)
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn("HTTP 401", refused.stderr)
+        self.assertIn("HF_TOKEN", refused.stderr)
+        self.server.requests.clear()
+        result = coffer("stats", "--json", address, env={**hub, "HF_TOKEN": "hf_secret"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.replace(address, self.local), coffer("stats", "--json", self.local).stdout)
+        self.assertNotIn("hf_secret", result.stdout + result.stderr)
+        self.assertEqual([r[0] for r in self.server.requests].count("hub"), 1)
+        for fault, _, headers in self.server.requests:
+            self.assertEqual("Authorization" in headers, fault == "hub", headers)
 
     def test_what_was_read_is_kept_on_disk(self):
         cache = os.path.join(self.folder.name, "cache")

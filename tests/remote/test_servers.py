@@ -226,9 +226,11 @@ class S3(unittest.TestCase, Same):
 
 
 if __name__ == "__main__":
-    SERVER = shutil.which("versitygw") or os.path.expanduser("~/go/bin/versitygw")
+    PINNED = os.path.join(ROOT, "build", "tools", "versitygw")
+    SERVER = PINNED if os.access(PINNED, os.X_OK) else shutil.which("versitygw") or os.path.expanduser("~/go/bin/versitygw")
     needed = {"nginx": shutil.which("nginx") or "/usr/sbin/nginx", "s3": SERVER}[KIND]
     if not os.access(needed, os.X_OK):
-        print(f"{os.path.basename(needed)} is not installed")
+        group = {"nginx": "test", "s3": "servers"}[KIND]
+        print(f"{os.path.basename(needed)} is not installed: 'scripts/bootstrap {group}' installs it")
         sys.exit(SKIPPED)
     unittest.main()

@@ -252,6 +252,8 @@ static coffer_status write_tensor(const tensor_job *job, const coffer_progress *
     for (uint32_t i = 0; i < tensor->rank; i++)
         out.dims[i] = i == 0 ? job->row_count : tensor->dims[i];
     out.line = line_of(&out);
+    if (job->first == 0 && job->row_count == rows)
+        coffer_tensors_prefetch(job->set, &job->index, 1);
     coffer_status status = write_all(&out, progress, err);
     coffer__free(out.dims);
     return status;

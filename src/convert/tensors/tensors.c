@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define VERIFIED_PIECE ((size_t)8 << 20)
+
 /* Conversions go through a piece of this size, which stays in the cache. */
 #define PIECE ((size_t)1 << 16)
 
@@ -288,10 +290,43 @@ static coffer_status read_bytes(void *out, const coffer_tensors *set, const coff
         return COFFER_OK;
     if (set->reader->read)
         return set->reader->read(out, set, entry, begin, len, err);
-    coffer_status status = set->reader->verify ? set->reader->verify(set, entry, begin, len, err) : COFFER_OK;
-    if (status)
-        return status;
-    return coffer_source_read_at(out, set->parts[entry->part].src, entry->tensor.offset + begin, len, err);
+    coffer_source *src = set->parts[entry->part].src;
+    if (!set->reader->verify)
+        return coffer_source_read_at(out, src, entry->tensor.offset + begin, len, err);
+    coffer_status status = COFFER_OK;
+    /* A piece is verified and then read while it is still in the cache of a remote file. */
+    for (size_t done = 0, n; done < len && !status; done += n) {
+        n = len - done < VERIFIED_PIECE ? len - done : VERIFIED_PIECE;
+        status = set->reader->verify(set, entry, begin + done, n, err);
+        if (!status)
+            status = coffer_source_read_at((uint8_t *)out + done, src, entry->tensor.offset + begin + done, n,
+                                           err);
+    }
+    return status;
+}
+
+/* Announces those of the tensors that are in one of the files. */
+static void announce_part(const coffer_tensors *set, size_t part, const size_t *tensors, size_t count)
+{
+    coffer_range *ranges = coffer__alloc_array(count, sizeof *ranges);
+    size_t found = 0;
+    for (size_t i = 0; ranges && i < count; i++) {
+        size_t index = tensors ? tensors[i] : i;
+        const coffer__tensors_entry *entry = index < set->count ? &set->entries[index] : NULL;
+        if (entry && entry->part == part && entry->tensor.size)
+            ranges[found++] = (coffer_range){ entry->tensor.offset, entry->tensor.size };
+    }
+    if (found)
+        coffer_source_prefetch(set->parts[part].src, ranges, found);
+    coffer__free(ranges);
+}
+
+void coffer_tensors_prefetch(const coffer_tensors *set, const size_t *tensors, size_t count)
+{
+    if (set->reader->read) /* what is stored is not what is read */
+        return;
+    for (size_t part = 0; part < set->part_count; part++)
+        announce_part(set, part, tensors, tensors ? count : set->count);
 }
 
 coffer_status coffer_tensors_read(void *out, const coffer_tensors *set, size_t tensor, uint64_t begin,

@@ -56,6 +56,20 @@ static coffer_status count_pieces(loading *job, coffer_error *err)
     return COFFER_OK;
 }
 
+/* A remote file is asked for all tensors ahead of the reads. */
+static void announce(const loading *job)
+{
+    coffer_range *ranges = coffer__alloc_array(job->count, sizeof *ranges);
+    if (!ranges)
+        return; /* reads work without it */
+    for (size_t i = 0; i < job->count; i++) {
+        const coffer_mcf_tensor *tensor = coffer_mcf_tensor_at(job->model, job->tensors[i]);
+        ranges[i] = (coffer_range){ tensor->offset, tensor->size };
+    }
+    coffer_source_prefetch(job->model->source, ranges, job->count);
+    coffer__free(ranges);
+}
+
 static coffer_status load_all(loading *job, const coffer_mcf_work_opts *opts, coffer_error *err)
 {
     uint64_t pieces = job->first_pieces[job->count];
@@ -86,6 +100,8 @@ coffer_status coffer_mcf_read_many(void *const *outs, const coffer_mcf *model, c
     if (!job.first_pieces)
         return coffer__fail_no_memory(err, (count + 1) * sizeof *job.first_pieces);
     status = count_pieces(&job, err);
+    if (!status && count)
+        announce(&job);
     if (!status)
         status = load_all(&job, &options, err);
     coffer__free(job.first_pieces);

@@ -128,11 +128,21 @@ uint32_t coffer__cache_claim(uint64_t file, uint64_t block)
     return i;
 }
 
-void coffer__cache_hold(uint32_t number)
+void coffer__cache_pin(uint32_t number)
 {
     cache.frames[number].holders++;
+}
+
+void coffer__cache_refresh(uint32_t number)
+{
     unlink_age(number);
     make_youngest(number);
+}
+
+void coffer__cache_hold(uint32_t number)
+{
+    coffer__cache_pin(number);
+    coffer__cache_refresh(number);
 }
 
 static void give_up(uint32_t i)

@@ -23,6 +23,10 @@ uint32_t coffer__cache_find(uint64_t file, uint64_t block);
 /* A frame for a block that has none, LOADING and held once; COFFER__FRAME_NONE when all frames are held. */
 uint32_t coffer__cache_claim(uint64_t file, uint64_t block);
 void coffer__cache_hold(uint32_t number);
+/* The same for a block that is read once: its age stays. */
+void coffer__cache_pin(uint32_t number);
+/* A block that will be read soon is dropped last. */
+void coffer__cache_refresh(uint32_t number);
 void coffer__cache_release(uint32_t number);
 coffer__frame_state coffer__cache_state(uint32_t number);
 void coffer__cache_settle(uint32_t number, bool ready);

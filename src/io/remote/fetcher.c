@@ -16,6 +16,8 @@
 #define STALL_MS 20000
 #define IDLE_MS 10000
 #define EXIT_MS 500
+#define SMALL_PER_LARGE 4
+#define SMALL_IN_ALL ((uint64_t)256 * 1024) /* bytes that run for each of the parallel requests */
 
 pthread_mutex_t coffer__remote_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t coffer__remote_progress = PTHREAD_COND_INITIALIZER;
@@ -188,10 +190,21 @@ static coffer__remote_fetch *take_due(uint64_t now)
     return fetch;
 }
 
-static void begin_due(void)
+/* Small requests fill the line only when there are more of them. */
+static bool has_room(void)
 {
     unsigned parallel = coffer__remote_settings_now()->parallel;
-    while (fetcher.running_count < parallel) {
+    if (fetcher.running_count < parallel)
+        return true;
+    uint64_t bytes = 0;
+    for (const coffer__remote_fetch *fetch = fetcher.running; fetch; fetch = fetch->next)
+        bytes += fetch->len;
+    return fetcher.running_count / SMALL_PER_LARGE < parallel && bytes / SMALL_IN_ALL < parallel;
+}
+
+static void begin_due(void)
+{
+    while (has_room()) {
         coffer__remote_fetch *fetch = take_due(coffer__remote_clock());
         if (!fetch)
             return;

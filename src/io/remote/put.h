@@ -65,6 +65,8 @@ coffer_status coffer__put_check_stored(coffer__put *put, coffer__put_digest *dig
 /* COFFER_E_CHANGED when the file is not the one that was opened. */
 coffer_status coffer__put_check_file(const coffer__put *put, coffer_error *err);
 
+/* The query of a request about an upload, after `before`; coffer__free(). NULL without memory. */
+char *coffer__put_query(const char *before, const char *upload_id);
 /* Begins an upload of parts, or continues the one that the state remembers. */
 coffer_status coffer__put_begin(coffer__put *put, coffer_error *err);
 /* Sends the parts that the server does not have. */

@@ -108,23 +108,14 @@ static bool was_found(const coffer__put *put, sending *slot)
     return strcmp(part->etag, slot->digest.etag) == 0;
 }
 
-static coffer_status make_query(sending *slot, const char *upload_id, coffer_error *err)
-{
-    coffer__buffer query = COFFER__BUFFER_INIT;
-    coffer__buffer_printf(&query, "partNumber=%" PRIu32 "&uploadId=", slot->part + 1);
-    coffer__url_escape(&query, upload_id, strlen(upload_id), false);
-    coffer__buffer_append(&query, "", 1);
-    coffer__free(slot->query);
-    slot->query = query.failed ? NULL : (char *)coffer__buffer_release(&query, NULL);
-    coffer__buffer_free(&query);
-    return slot->query ? COFFER_OK : coffer__fail_no_memory(err, strlen(upload_id));
-}
-
 static coffer_status begin(coffer__put *put, sending *slot, coffer_error *err)
 {
-    coffer_status status = make_query(slot, put->upload_id, err);
-    if (status)
-        return status;
+    char number[40];
+    snprintf(number, sizeof number, "partNumber=%" PRIu32 "&", slot->part + 1);
+    coffer__free(slot->query);
+    slot->query = coffer__put_query(number, put->upload_id);
+    if (!slot->query)
+        return coffer__fail_no_memory(err, sizeof number);
     coffer__s3_call_free(&put->client, &slot->call);
     slot->call = (coffer__s3_call){
         .method = "PUT",
@@ -138,7 +129,7 @@ static coffer_status begin(coffer__put *put, sending *slot, coffer_error *err)
     slot->call.headers[0] = put->uses_md5
                                 ? (coffer__sigv4_header){ "content-md5", slot->digest.md5 }
                                 : (coffer__sigv4_header){ "x-amz-checksum-sha256", slot->digest.sha };
-    status = coffer__s3_begin(&put->client, &slot->call, err);
+    coffer_status status = coffer__s3_begin(&put->client, &slot->call, err);
     slot->is_busy = !status;
     return status;
 }

@@ -58,14 +58,13 @@ static char *state_path(const char *given, const char *name, const char *url)
 /* A file that cannot be parsed counts as empty. */
 static void parse(coffer__put *put, const char *text)
 {
-    char checksum[8] = "", id[COFFER__PUT_MAX_ID + 1] = "";
-    uint64_t part_size = 0;
+    char size[20] = "", checksum[8] = "", id[COFFER__PUT_MAX_ID + 1] = "";
     if (strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) != 0 ||
-        sscanf(text + strlen(FIRST_LINE), "part-size %" SCNu64 "\nchecksum %7s\nid %1024s\n", &part_size,
-               checksum, id) != 3)
+        sscanf(text + strlen(FIRST_LINE), "part-size %19[0-9]\nchecksum %7s\nid %1024s\n", size, checksum,
+               id) != 3)
         return;
     put->state.is_used = true;
-    put->state.part_size = part_size;
+    put->state.part_size = strtoull(size, NULL, 10);
     memcpy(put->upload_id, id, sizeof id);
     put->uses_md5 = strcmp(checksum, "md5") == 0;
 }

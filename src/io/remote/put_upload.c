@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "uploadId=…", and what comes before it. */
-static char *id_query(const char *before, const char *upload_id)
+char *coffer__put_query(const char *before, const char *upload_id)
 {
     coffer__buffer query = COFFER__BUFFER_INIT;
     coffer__buffer_printf(&query, "%suploadId=", before);
@@ -28,7 +27,7 @@ static coffer__xml_part reply_of(coffer__s3_call *call)
 
 coffer_status coffer__put_abort_upload(coffer__s3_client *client, const char *upload_id, coffer_error *err)
 {
-    char *query = id_query("", upload_id);
+    char *query = coffer__put_query("", upload_id);
     if (!query)
         return coffer__fail_no_memory(err, strlen(upload_id));
     coffer__s3_call call = { .method = "DELETE", .query = query };
@@ -81,7 +80,7 @@ static coffer_status list_page(coffer__put *put, uint64_t *marker, bool *gone, c
 {
     char before[64];
     snprintf(before, sizeof before, "max-parts=1000&part-number-marker=%" PRIu64 "&", *marker);
-    char *query = id_query(before, put->upload_id);
+    char *query = coffer__put_query(before, put->upload_id);
     if (!query)
         return coffer__fail_no_memory(err, sizeof before);
     coffer__s3_call call = { .method = "GET", .query = query };
@@ -251,7 +250,7 @@ static coffer_status ask_completion(coffer__put *put, const coffer__buffer *list
 coffer_status coffer__put_complete(coffer__put *put, coffer_error *err)
 {
     coffer__buffer list = COFFER__BUFFER_INIT;
-    char *query = id_query("", put->upload_id);
+    char *query = coffer__put_query("", put->upload_id);
     make_list(&list, put);
     coffer_status status = !query || list.failed ? coffer__fail_no_memory(err, list.len)
                                                  : ask_completion(put, &list, query, !put->overwrite, err);

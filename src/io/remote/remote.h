@@ -24,6 +24,29 @@ typedef struct coffer__remote_settings {
     char *cache_folder;   /* or NULL */
 } coffer__remote_settings;
 
+/* The ranges that a reader has announced, joined where they nearly touch. Requests run ahead of its reads
+ * until all are made. Positions count bytes of the ranges, as if they followed one another. */
+typedef struct coffer__read_plan {
+    struct coffer__planned {
+        uint64_t offset, len;
+        uint64_t position; /* of its first byte */
+    } * ranges;
+    size_t count;
+    size_t next;      /* the range that is asked for next */
+    uint64_t asked;   /* position of the first byte that was not asked for */
+    uint64_t reached; /* position of the reader */
+} coffer__read_plan;
+
+#define COFFER__REMOTE_STREAMS 4
+
+/* Reads that follow one another, from one thread or several. */
+typedef struct coffer__read_stream {
+    uint64_t begin, front; /* where it began, and the end of what was read */
+    uint64_t ahead_until;  /* end of what was asked for ahead */
+    uint64_t last_read;    /* number of its last read */
+    uint64_t reads;
+} coffer__read_stream;
+
 typedef struct coffer__remote_file coffer__remote_file;
 struct coffer__remote_file {
     coffer__remote_address address;
@@ -38,12 +61,12 @@ struct coffer__remote_file {
     bool has_moved;
     char *asked_as;                 /* the address, for files that are kept; else NULL */
     coffer__remote_file *next_kept; /* under the lock */
-    unsigned users;            /* sources, fetches under way, and the list of kept files; under the lock */
-    bool closed;               /* under the lock */
-    uint64_t next_in_sequence; /* where the last read ended; under the lock */
-    uint64_t ahead_until;      /* end of what was read ahead; under the lock */
-    uint64_t window;           /* bytes to read ahead; under the lock */
-    coffer_error failure;      /* of the last fetch that failed; under the lock */
+    unsigned users; /* sources, fetches under way, and the list of kept files; under the lock */
+    bool closed;    /* under the lock */
+    coffer__read_stream streams[COFFER__REMOTE_STREAMS]; /* under the lock */
+    uint64_t read_count;                                 /* under the lock */
+    coffer__read_plan plan;                              /* under the lock */
+    coffer_error failure;                                /* of the last fetch that failed; under the lock */
 };
 
 /* How long a request has been waited for, and when it is made again. */
@@ -120,6 +143,23 @@ bool coffer__remote_has_ended(coffer__remote_fetch *fetch);
 
 /* The whole address of a name that coffer_remote_name has given; the name itself for others. */
 const char *coffer__remote_address_behind(const char *name);
+
+/* Bytes of a block; the last one of a file may be shorter. */
+size_t coffer__remote_block_length(const coffer__remote_file *file, uint64_t block);
+/* Submits a fetch and waits until its `ended` has set *has_ended; with the lock. */
+coffer_status coffer__remote_wait_for(coffer__remote_fetch *fetch, const bool *has_ended, coffer_error *err);
+/* A read of bytes that fit no frame, or of a file whose size is not known yet. */
+typedef struct coffer__direct_read {
+    coffer__remote_fetch fetch;
+    uint8_t *out;
+    bool has_ended;
+} coffer__direct_read;
+void coffer__direct_read_init(coffer__direct_read *read, coffer__remote_file *file, uint8_t *out,
+                              uint64_t offset, size_t len);
+/* Operations of the source; the context is a coffer__remote_file. */
+coffer_status coffer__remote_read_at(void *context, void *out, uint64_t offset, size_t len,
+                                     coffer_error *err);
+void coffer__remote_prefetch(void *context, const coffer_range *ranges, size_t count);
 
 /* Opens http, https, s3 and hf. */
 coffer_status coffer__source_over_remote(coffer_source **out, const char *name, coffer_error *err);

@@ -4,10 +4,13 @@
 #include "coffer/source.h"
 #include "io/remote/address.h"
 #include "io/remote/http_answer.h"
+#include "io/remote/md5.h"
+#include "io/remote/s3_xml.h"
 #include "io/remote/sigv4.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -275,6 +278,53 @@ static void the_hub_has_models_datasets_and_revisions(void **state)
     assert_int_equal(coffer__remote_address_parse(&address, "s3://bucket", NULL), COFFER_E_INVALID_ARGUMENT);
 }
 
+/* ---- Uploads ---- */
+
+static void md5_gives_the_sums_of_the_standard(void **state)
+{
+    static const char *const texts[] = {
+        "", "abc", "message digest", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+        "1234567890123456789012345678901234567890123456789012345678901234567890"
+        "1234567890"
+    };
+    static const char *const sums[] = { "d41d8cd98f00b204e9800998ecf8427e",
+                                        "900150983cd24fb0d6963f7d28e17f72",
+                                        "f96b697d7cb7938d525a2f31aaf161d0",
+                                        "d174ab98d277d9f5a5611c2c9f419d9f",
+                                        "57edf4a22be3c955ac49da2e2107b67a" };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        uint8_t sum[COFFER__MD5_SIZE];
+        char hex[2 * COFFER__MD5_SIZE + 1];
+        coffer__md5(sum, texts[i], strlen(texts[i]));
+        for (size_t j = 0; j < sizeof sum; j++)
+            snprintf(hex + 2 * j, 3, "%02x", sum[j]);
+        assert_string_equal(hex, sums[i]);
+    }
+}
+
+static void answers_of_s3_are_taken_apart(void **state)
+{
+    static const char text[] =
+        "<L><IsTruncated>true</IsTruncated><Part><PartNumber>7</PartNumber><ETag>&quot;a&amp;b"
+        "&quot;</ETag></Part><Part><PartNumber>x</PartNumber><ETag>\n</ETag></Part><Part>";
+    coffer__xml_part list = { text, sizeof text - 1 }, entry;
+    char etag[16];
+    uint64_t number = 0;
+    (void)state;
+    assert_true(coffer__xml_is_true(list, "IsTruncated"));
+    assert_true(coffer__xml_next(&entry, &list, "Part"));
+    assert_true(coffer__xml_number(&number, entry, "PartNumber"));
+    assert_int_equal(number, 7);
+    assert_true(coffer__xml_text(etag, sizeof etag, entry, "ETag"));
+    assert_string_equal(etag, "\"a&b\"");
+    assert_false(coffer__xml_text(etag, 4, entry, "ETag"));
+    assert_true(coffer__xml_next(&entry, &list, "Part"));
+    assert_false(coffer__xml_number(&number, entry, "PartNumber"));
+    assert_false(coffer__xml_text(etag, sizeof etag, entry, "ETag"));
+    assert_false(coffer__xml_next(&entry, &list, "Part"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +338,8 @@ int main(void)
         cmocka_unit_test(signatures_are_those_of_the_published_examples),
         cmocka_unit_test(keys_are_escaped_once_whatever_they_contain),
         cmocka_unit_test(the_hub_has_models_datasets_and_revisions),
+        cmocka_unit_test(md5_gives_the_sums_of_the_standard),
+        cmocka_unit_test(answers_of_s3_are_taken_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
