@@ -8,7 +8,10 @@
 #include <string.h>
 
 /* The first that fits; the last fits every file. */
-static const coffer__page_kind *const pages[] = { &coffer__page_trace, &coffer__page_other };
+static const coffer__page_kind *const pages[] = {
+    &coffer__page_trace,  &coffer__page_set,   &coffer__page_scan,
+    &coffer__page_matrix, &coffer__page_model, &coffer__page_other,
+};
 
 /* A page that is too large is tried again with half of it, this many times. */
 enum { MAX_HALVINGS = 12 };

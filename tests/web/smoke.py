@@ -114,6 +114,9 @@ class Reports:
     def json(self, *words):
         return json.loads(self.run(*words, "--json", status=(0, 1)))
 
+    def rows(self, *words):
+        return [json.loads(line) for line in self.run(*words, "--json").splitlines()]
+
     def page(self, *words, status=(0,)):
         self.count += 1
         output = self.folder / f"page{self.count}.html"
@@ -167,6 +170,80 @@ def comparisons(reports, tests):
     assert reports.page(a, a).summary["diff"]["equal"] is True
 
 
+def models(reports, tests):
+    for name in ("compat/gguf/plain.gguf", "compat/mcf/mantle-q4.mcf"):
+        path = str(tests / name)
+        page = reports.page(path)
+        assert page.summary["page"] == "model"
+        check_facts(reports, page, path)
+        texts = page.texts()
+        listed = {row["name"]: row for row in reports.rows("ls", path)}
+        names = [texts[at] for at in page.numbers_of("tensors.name")]
+        assert dict(zip(names, page.numbers_of("tensors.size"))) == {name: listed[name]["size"] for name in names}
+        measured = {row["name"]: row for row in reports.rows("stats", path)}
+        for row, tensor in enumerate(page.numbers_of("values.tensor")):
+            expected = measured[names[tensor]]
+            for column in ("min", "max", "mean", "std", "zeros"):
+                assert page.numbers_of(f"values.{column}")[row] == expected[column], f"{path}: {names[tensor]}: {column}"
+            assert page.numbers_of("values.histogram")[64 * row : 64 * row + 64] == expected["histogram"]
+
+
+def scans(reports, tests):
+    path = str(tests / "compat/mscan/scanner-io-two-appends.mscan")
+    page = reports.page(path)
+    check_facts(reports, page, path)
+    groups = reports.json("stats", path, "--by", "param")["groups"]
+    assert page.numbers_of("param_stats.key") == [group["param_id"] for group in groups]
+    assert page.numbers_of("param_stats.records") == [group["count"] for group in groups]
+    grid = page.summary["view"]["grid"]["activation"]
+    assert len(page.numbers_of("grid.activation")) == grid["width"] * grid["height"]
+
+
+def matrices(reports, tests):
+    path = str(tests / "compat/pycauset/float64.pycauset")
+    page = reports.page(path)
+    check_facts(reports, page, path)
+    measured = reports.json("stats", path)
+    view = page.summary["view"]["matrices"][0]
+    for key in ("rows", "cols", "nonzero", "density", "min", "max", "mean", "std", "frobenius"):
+        assert view[key] == measured[key], f"{path}: {key}"
+    rows = [[float(cell) for cell in line.split(",")] for line in reports.run("convert", path, "-", "--to", "csv").split()]
+    values = page.numbers_of("grid.values")
+    for row, line in enumerate(rows):
+        for column, value in enumerate(line):
+            assert abs(values[row * len(line) + column] - value) <= 1e-6 * abs(value), (row, column)
+
+
+def sets(reports, tests):
+    path = str(tests / "compat/mldf/tutorial-writer.mldf")
+    page = reports.page(path)
+    check_facts(reports, page, path)
+    measured = reports.json("stats", path)
+    fields = page.summary["view"]["fields"]
+    assert page.summary["view"]["sets"][0]["samples"] == measured["samples"] == len(page.numbers_of("samples.number"))
+    assert [(field["name"], field["present"], field["absent"]) for field in fields] == [
+        (field["name"], field["present"], field["absent"]) for field in measured["fields"]
+    ]
+    assert sum(page.numbers_of("sizes.0")) == fields[0]["present"]
+    labels = [page.texts()[at] for at in page.numbers_of("samples.value.1")]
+    assert sorted(map(int, labels)) == sorted(item["value"] for item in measured["fields"][1]["counts"])
+    data, ends = page.bytes_of("pictures.data"), page.numbers_of("pictures.ends")
+    assert ends[-1] == len(data) and data[:2] == b"\xff\xd8", "the pictures are not JPEG files"
+
+
+def other_files(reports, tests):
+    """What other programs wrote has a page as well; a file that is not recognized has one that says so."""
+    matrix = reports.folder / "matrix.mtx"
+    matrix.write_text("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n")
+    page = reports.page(str(matrix))
+    check_facts(reports, page, str(matrix))
+    unknown = reports.folder / "notes.txt"
+    unknown.write_text("hello")
+    page = reports.page(str(unknown), status=(1,))
+    assert page.summary["page"] == "file" and page.summary["files"][0]["findings"][0]["code"] == "not-recognised"
+    reports.run("report", str(matrix), str(tests / "vectors/mlyze/mixed.mlyze"), "-o", "never.html", status=(2,))
+
+
 def damaged_files(reports, tests):
     """A file with errors has a page that shows them, and the exit status is 1."""
     for name in ("mlyze/truncated-event.mlyze", "mlyze/bad-json.mlyze", "mlyze/bad-magic.mlyze"):
@@ -203,6 +280,11 @@ def hostile_names(reports, _):
 CHECKS = [
     ("traces", traces),
     ("comparisons", comparisons),
+    ("models", models),
+    ("scans", scans),
+    ("matrices", matrices),
+    ("sets", sets),
+    ("other files", other_files),
     ("damaged files", damaged_files),
     ("limits", limits),
     ("hostile names", hostile_names),

@@ -13,6 +13,10 @@ function label(key: string): string {
   return key.replace(/_/g, " ");
 }
 
+function isEmpty(json: Json): boolean {
+  return typeof json === "object" && json !== null && Object.keys(json).length === 0;
+}
+
 /** units : from paths such as "types[].bytes". */
 export function value(json: Json, path: string, units: Record<string, string>): Node {
   if (json === null) return el("span", { class: "quiet" }, "—");
@@ -40,6 +44,7 @@ function list(items: Json[], path: string, units: Record<string, string>): Node 
 function map(json: JsonMap, path: string, units: Record<string, string>): Node {
   const element = el("dl", { class: "facts" });
   for (const [key, item] of Object.entries(json)) {
+    if (isEmpty(item)) continue;
     const inner = path === "" ? key : `${path}.${key}`;
     append(element, el("dt", {}, label(key)), el("dd", {}, value(item, inner, units)));
   }
@@ -50,7 +55,7 @@ function map(json: JsonMap, path: string, units: Record<string, string>): Node {
 export function table(rows: JsonMap[], path: string, units: Record<string, string>): HTMLElement {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const head = el("tr");
-  for (const column of columns) append(head, el("th", {}, label(column)));
+  for (const column of columns) append(head, el("th", rows.some((row) => typeof row[column] === "number") ? { class: "number" } : {}, label(column)));
   const body = el("tbody");
   for (const row of rows.slice(0, MOST_ROWS)) {
     const line = el("tr");
@@ -71,7 +76,7 @@ export function fileFacts(file: FileSummary): HTMLElement {
   const simple = el("dl", { class: "facts columns" });
   const nested = el("div", { class: "nested" });
   for (const [key, item] of Object.entries(file.info)) {
-    if (skipped.has(key)) continue;
+    if (skipped.has(key) || isEmpty(item)) continue;
     const shown = value(item, key, file.units);
     if (typeof item !== "object" || item === null) append(simple, el("div", {}, el("dt", {}, label(key)), el("dd", {}, shown)));
     else append(nested, fold(key, item, shown));

@@ -69,10 +69,8 @@ export class VirtualTable {
     this.arrange();
   }
 
-  /** Sorts by a column, largest first. */
-  sortBy(column: number): void {
-    this.sortColumn = column;
-    this.descending = true;
+  sortAscending(): void {
+    this.descending = false;
     this.arrange();
   }
 

@@ -2,6 +2,7 @@
 import { histogram } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, choice, el, name } from "../dom";
+import { figures, type Figure } from "../figures";
 import { Flame, type FlameData } from "../flame";
 import { baseName, bytes, count, duration, percent, signed } from "../format";
 import type { Shell } from "../shell";
@@ -49,13 +50,9 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
 
 // ---- Figures ----
 
-function figure(label: string, value: string, note: string): HTMLElement {
-  return el("div", { class: "figure" }, el("dt", {}, label), el("dd", {}, el("strong", {}, value), el("span", {}, note)));
-}
-
 function numbers(shell: Shell, views: TraceView[]): void {
   const section = shell.section("overview", "Overview", views.length === 2 ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer stats ${shell.path()}`);
-  const list = el("dl", { class: "figures" });
+  const list: Figure[] = [];
   const a = views[0] as TraceView;
   const b = views[1];
   for (const what of WHAT) {
@@ -64,16 +61,16 @@ function numbers(shell: Shell, views: TraceView[]): void {
     if (!measure.known || (other && !other.known)) continue;
     if (other) {
       const change = other.bytes - measure.bytes;
-      append(list, figure(what, signed(bytes(change), change), `${bytes(measure.bytes)} → ${bytes(other.bytes)}`));
+      list.push({ label: what, value: signed(bytes(change), change), note: `${bytes(measure.bytes)} → ${bytes(other.bytes)}` });
     } else {
-      append(list, figure(what, bytes(measure.bytes), `${count(measure.allocs)} blocks, ${MEANING[what]}`));
+      list.push({ label: what, value: bytes(measure.bytes), note: `${count(measure.allocs)} blocks, ${MEANING[what]}` });
     }
   }
   const last = b ?? a;
   const time = (value: number): string => (last.time_unit ? `${count(value)} ${last.time_unit}` : duration(value));
-  append(list, figure("duration", time(last.duration_us), b ? `${time(a.duration_us)} → ${time(b.duration_us)}` : `peak at ${time(a.peak_time_us)}`));
-  append(list, figure("events", count(last.events), b ? `${count(a.events)} → ${count(b.events)}` : `${count(a.allocs)} allocations, ${count(a.frees)} frees`));
-  section.body.append(list);
+  list.push({ label: "duration", value: time(last.duration_us), note: b ? `${time(a.duration_us)} → ${time(b.duration_us)}` : `peak at ${time(a.peak_time_us)}` });
+  list.push({ label: "events", value: count(last.events), note: b ? `${count(a.events)} → ${count(b.events)}` : `${count(a.allocs)} allocations, ${count(a.frees)} frees` });
+  section.body.append(figures(list));
 }
 
 // ---- Timeline ----
