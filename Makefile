@@ -52,6 +52,13 @@ check-sanitizers:
 check-fuzz:
 	@echo '== fuzz targets' && $(MAKE) --no-print-directory fuzz SECONDS=3
 
+##check-web      reports in a browser (package chromium), and the types of their script
+.PHONY: check-web
+check-web:
+	@$(BOOTSTRAP) build test
+	@$(call configure,dev) && cmake --build --preset dev -j$(JOBS) --target coffer_command
+	@echo '== web' && cd web && npm run --silent check && node test/browser.mjs ../build/dev/coffer
+
 ##check-portable the core of the library and its tests for i386 and, with the other byte order, s390x
 .PHONY: check-portable
 check-portable:

@@ -100,12 +100,12 @@ static coffer_status check_file(coffer_node *map, coffer_chunks *chunks, const c
 
 coffer_status coffer__page_describe(coffer_chunks *chunks, coffer_error *err)
 {
-    const char *const names[2] = { chunks->opts.name, chunks->opts.other_name };
     coffer_status status = coffer_node_new(&chunks->described, err);
     coffer_node *list = status ? NULL : coffer_node_add_list(chunks->described, "files");
     for (size_t i = 0; i < chunks->file_count && !status; i++) {
         coffer_node *map = coffer_node_add_map(list, NULL);
-        status = describe_file(map, chunks, chunks->files[i], names[i] ? names[i] : "", err);
+        const char *name = i == 0 ? chunks->opts.name : chunks->opts.other_name;
+        status = describe_file(map, chunks, chunks->files[i], name ? name : "", err);
         if (!status)
             status = check_file(map, chunks, chunks->files[i], err);
     }

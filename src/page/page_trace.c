@@ -222,14 +222,13 @@ static void note_losses(coffer_chunks *chunks, const coffer__page_trace_file *fi
 
 static coffer_status emit_trace(coffer_chunks *chunks, void *state, uint32_t detail, coffer_error *err)
 {
-    static const char *const groups[2] = { "timeline", "timeline_b" };
     const coffer__page_trace_state *page = state;
     coffer_node *list = coffer_node_add_list(chunks->view, "traces");
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < page->count && !status; i++) {
         coffer_node *view = coffer_node_add_map(list, NULL);
         add_totals(view, &page->files[i]);
-        status = add_timeline(chunks, view, &page->files[i], detail, groups[i], err);
+        status = add_timeline(chunks, view, &page->files[i], detail, i == 0 ? "timeline" : "timeline_b", err);
         note_losses(chunks, &page->files[i]);
     }
     if (!status)

@@ -96,7 +96,6 @@ static coffer_status build(coffer_chunks *chunks, coffer_error *err)
         /* A damaged file has a page of what is known about it. */
         coffer_node_add_text(chunks->described, "view_error", found.text);
         chunks->kind = &coffer__page_other;
-        status = COFFER_OK;
     } else if (status) {
         return coffer__fail_copy(err, &found);
     }
