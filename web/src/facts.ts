@@ -17,28 +17,40 @@ function isEmpty(json: Json): boolean {
   return typeof json === "object" && json !== null && Object.keys(json).length === 0;
 }
 
-/** units : from paths such as "types[].bytes". */
+/** A path of a list stands for all of its items, unless an item has another unit. */
+function unitOf(path: string, units: Record<string, string>): string | undefined {
+  return units[path] ?? units[path.replace(/\[\d+\]/g, "[]")];
+}
+
+/** units : from paths such as "types[].bytes"; path : with indices. */
 export function value(json: Json, path: string, units: Record<string, string>): Node {
   if (json === null) return el("span", { class: "quiet" }, "—");
   if (typeof json === "boolean") return document.createTextNode(json ? "yes" : "no");
-  if (typeof json === "number") return el("span", { class: "number" }, withUnit(json, units[path]));
+  if (typeof json === "number") return el("span", { class: "number" }, withUnit(json, unitOf(path, units)));
   if (typeof json === "string") return name(json, "text");
   if (Array.isArray(json)) return list(json, path, units);
   return map(json, path, units);
 }
 
 function list(items: Json[], path: string, units: Record<string, string>): Node {
-  const inner = `${path}[]`;
   if (items.length === 0) return el("span", { class: "quiet" }, "no entries");
-  if (items.every(isMap)) return table(items, inner, units);
+  if (items.every(isMap)) return table(items, path, units);
+  if (items.length > 3 && items.every((item) => typeof item === "string")) return foldedTexts(items as string[]);
   const shown = items.slice(0, MOST_ROWS);
   const element = el("span", { class: "list" });
   shown.forEach((item, index) => {
     if (index > 0) append(element, ", ");
-    append(element, value(item, inner, units));
+    append(element, value(item, `${path}[${index}]`, units));
   });
   if (items.length > shown.length) append(element, ` … ${count(items.length - shown.length)} more`);
   return element;
+}
+
+/** A stack and the like: the first text, the others on demand. */
+function foldedTexts(items: string[]): HTMLElement {
+  const rest = el("ol", { class: "frames" });
+  for (const item of items.slice(0, MOST_ROWS)) append(rest, el("li", {}, name(item, "text")));
+  return el("details", { class: "folded" }, el("summary", {}, name(items[0] ?? ""), el("span", { class: "quiet" }, ` and ${count(items.length - 1)} more`)), rest);
 }
 
 function map(json: JsonMap, path: string, units: Record<string, string>): Node {
@@ -57,14 +69,14 @@ export function table(rows: JsonMap[], path: string, units: Record<string, strin
   const head = el("tr");
   for (const column of columns) append(head, el("th", rows.some((row) => typeof row[column] === "number") ? { class: "number" } : {}, label(column)));
   const body = el("tbody");
-  for (const row of rows.slice(0, MOST_ROWS)) {
+  rows.slice(0, MOST_ROWS).forEach((row, index) => {
     const line = el("tr");
     for (const column of columns) {
       const cell = row[column];
-      append(line, el("td", typeof cell === "number" ? { class: "number" } : {}, cell === undefined ? "" : value(cell, `${path}.${column}`, units)));
+      append(line, el("td", typeof cell === "number" ? { class: "number" } : {}, cell === undefined ? "" : value(cell, `${path}[${index}].${column}`, units)));
     }
     body.append(line);
-  }
+  });
   const wrapped = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "table" }, el("table", {}, el("thead", {}, head), body));
   if (rows.length > MOST_ROWS) append(wrapped, el("p", { class: "quiet" }, `${count(rows.length - MOST_ROWS)} more rows are not shown`));
   return wrapped;

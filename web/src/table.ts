@@ -69,6 +69,11 @@ export class VirtualTable {
     this.arrange();
   }
 
+  /** Selects the first row, so that what belongs to a row is in sight. */
+  selectFirst(): void {
+    if (this.order.length > 0) this.choose(0);
+  }
+
   sortAscending(): void {
     this.descending = false;
     this.arrange();

@@ -88,7 +88,7 @@ function historySection(shell: Shell, summary: Summary): void {
     const item = el("li", {}, head);
     if (state.message) append(item, el("p", {}, name(state.message, "text")));
     if (state.changed_elements > 0) append(item, el("p", { class: "quiet" }, `${count(state.changed_elements)} elements changed`));
-    if (changes.length > 0) append(item, table(changes, "changes[]", {}));
+    if (changes.length > 0) append(item, table(changes, "changes", {}));
     list.append(item);
   }
   section.body.append(list);

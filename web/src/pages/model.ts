@@ -3,7 +3,7 @@ import { histogram } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, el, name } from "../dom";
 import { compared, figures } from "../figures";
-import { bytes, count, number, percent, trim } from "../format";
+import { bytes, count, number, percent, shell as quote, trim } from "../format";
 import type { Shell } from "../shell";
 import { VirtualTable, type Column } from "../table";
 import { treemap } from "../treemap";
@@ -136,14 +136,15 @@ function tensorSection(shell: Shell, tensors: Tensors, values: Values | undefine
     for (const column of ["min", "max", "mean", "std"] as const)
       columns.push({ title: column, width: "4.9rem", numeric: true, value: (row) => of(column, row), text: (row) => shown(of(column, row)) });
   const panel = el("div", { class: "stack-panel" }, el("p", { class: "quiet" }, "Choose a tensor to see its values."));
+  let ready = false;
   const save = shell.remember("tensors", (state) => {
     const row = tensors.name.indexOf(state["tensor"] ?? "");
     if (row >= 0) select(row);
   });
   const select = (row: number): void => {
     panel.replaceChildren(...tensorDetails(tensors, values, row, total));
-    section.setCommand(`coffer get ${shell.path()} '${(tensors.name[row] ?? "").replace(/'/g, "'\\''")}' -o tensor.npy`);
-    save({ tensor: tensors.name[row] ?? "" });
+    section.setCommand(`coffer get ${shell.path()} ${quote(tensors.name[row] ?? "")} -o tensor.npy`);
+    if (ready) save({ tensor: tensors.name[row] ?? "" });
   };
   const table = new VirtualTable({
     label: "Tensors",
@@ -154,6 +155,8 @@ function tensorSection(shell: Shell, tensors: Tensors, values: Values | undefine
     select,
   });
   append(section.body, el("div", { class: "beside" }, table.element, panel));
+  table.selectFirst();
+  ready = true;
   shell.onSearch((query) => table.filter(query));
 }
 
@@ -178,6 +181,6 @@ function tensorDetails(tensors: Tensors, values: Values | undefined, row: number
   const low = pick("min");
   const step = (pick("max") - low) / BINS;
   if (bins.length === BINS && step >= 0)
-    nodes.push(histogram("Values", [...bins].map((value, bin) => ({ label: trim(low + bin * step, 3), value, text: count(value) }))));
+    nodes.push(histogram("Values", [...bins].map((value, bin) => ({ label: trim(low + bin * step, 3), value, text: count(value) })), 4));
   return nodes;
 }

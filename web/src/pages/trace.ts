@@ -180,7 +180,16 @@ async function flameSection(shell: Shell, chunks: Chunks, views: TraceView[], kn
     what,
     (value) => void change(value).then(() => keep(0)),
   );
-  append(section.controls, choices.element);
+  const direction = choice(
+    "Direction",
+    [
+      { value: "icicle", label: "icicle", title: "Callers above" },
+      { value: "flame", label: "flame", title: "Callers below" },
+    ],
+    "icicle",
+    (value) => flame.flip(value === "flame"),
+  );
+  append(section.controls, choices.element, direction.element);
   append(section.body, details, flame.element, empty, found);
   if (both) append(section.body, el("p", { class: "quiet" }, "Red frames grew, blue frames shrank; the width has room for both files."));
   await change(what);
@@ -244,6 +253,7 @@ async function stackSection(shell: Shell, chunks: Chunks, view: TraceView, known
     },
   });
   append(section.body, el("div", { class: "beside" }, table.element, panel));
+  table.selectFirst();
   shell.onSearch((query) => table.filter(query));
 }
 
