@@ -48,6 +48,14 @@ static coffer_status read_matrix(matrix_page *page, size_t index, const coffer_c
     return COFFER_OK;
 }
 
+/* The check has reported what is wrong with a history that cannot be read. */
+static coffer_status read_history(matrix_page *page, coffer_source *src, coffer_error *err)
+{
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status status = coffer_pycauset_history_open(&page->history, src, NULL, &found);
+    return status && !coffer__is_about_file(status) ? coffer__fail_copy(err, &found) : COFFER_OK;
+}
+
 static coffer_status open_matrix(void **state, coffer_chunks *chunks, coffer_error *err)
 {
     matrix_page *page = coffer__calloc(1, sizeof *page);
@@ -58,9 +66,8 @@ static coffer_status open_matrix(void **state, coffer_chunks *chunks, coffer_err
     page->no_values = (coffer_error)COFFER_ERROR_INIT;
     for (size_t i = 0; i < page->count && !status; i++)
         status = read_matrix(page, i, chunks, err);
-    if (!status && page->count == 1 &&
-        coffer_pycauset_history_open(&page->history, coffer_file_source(chunks->files[0]), NULL, NULL))
-        page->history = NULL; /* the check has reported what is wrong with it */
+    if (!status && page->count == 1)
+        status = read_history(page, coffer_file_source(chunks->files[0]), err);
     if (status) {
         close_matrix(page);
         return status;
@@ -135,7 +142,7 @@ static coffer_status add_generation(coffer_node *list, const coffer_pycauset_his
     coffer_node_add_text(map, "message", state->message);
     coffer_node_add_u64(map, "changed_elements", coffer_pycauset_value_count(state->elements),
                         COFFER_UNIT_NONE);
-    return before ? coffer_pycauset_value_diff(map, before, state->metadata, err) : COFFER_OK;
+    return before && map ? coffer_pycauset_value_diff(map, before, state->metadata, err) : COFFER_OK;
 }
 
 static coffer_status add_history(coffer_chunks *chunks, const coffer_pycauset_history *history,

@@ -93,6 +93,8 @@ static coffer_status describe_file(coffer_node *map, const coffer_chunks *chunks
     coffer_node_add_text(map, "name", name);
     coffer_node_add_text(map, "title", coffer_file_title(file));
     coffer_node *info = coffer_node_add_map(map, "info");
+    if (!info)
+        return coffer_node_status(chunks->described, err);
     coffer_node_add_text(info, "file", name);
     coffer_node_add_text(info, "format", coffer_file_kind(file));
     coffer_node_add_u64(info, "size", coffer_file_size(file), COFFER_UNIT_BYTES);
@@ -156,6 +158,8 @@ coffer_status coffer__page_compare(coffer_chunks *chunks, void *state, coffer_er
     opts.limits = &chunks->limits;
     opts.progress = chunks->opts.progress;
     coffer_node *map = coffer_node_add_map(chunks->described, "diff");
+    if (!map)
+        return coffer_node_status(chunks->described, err);
     coffer_status status = chunks->kind->diff
                                ? chunks->kind->diff(map, state, &found)
                                : coffer_file_diff(map, chunks->files[0], chunks->files[1], &opts, &found);
