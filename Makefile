@@ -36,7 +36,7 @@ check:
 
 ##check-all      clang, sanitizers, fuzz targets, static analysis, style and coverage
 .PHONY: check-all
-check-all: check-style coverage check-sanitizers check-fuzz tidy
+check-all: check-style check-web coverage check-sanitizers check-fuzz tidy
 
 .PHONY: check-style check-sanitizers check-fuzz
 check-style:
@@ -55,9 +55,9 @@ check-fuzz:
 ##check-web      reports in a browser (package chromium), and the types of their script
 .PHONY: check-web
 check-web:
-	@$(BOOTSTRAP) build test
+	@$(BOOTSTRAP) build test analysis
 	@$(call configure,dev) && cmake --build --preset dev -j$(JOBS) --target coffer_command
-	@echo '== web' && cd web && npm run --silent check && node test/browser.mjs ../build/dev/coffer
+	@echo '== web' && scripts/check-web build/dev
 
 ##check-portable the core of the library and its tests for i386 and, with the other byte order, s390x
 .PHONY: check-portable

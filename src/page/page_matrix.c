@@ -78,30 +78,34 @@ static coffer_status open_matrix(void **state, coffer_chunks *chunks, coffer_err
 
 /* ---- Values ---- */
 
-static coffer_status add_picture(coffer_chunks *chunks, const coffer_pycauset *matrix, uint32_t detail,
-                                 coffer_error *err)
+/* name : of the chunk; the second matrix of a comparison has the grid of the first. */
+static coffer_status add_picture(coffer_chunks *chunks, const coffer_pycauset *matrix, const char *name,
+                                 uint32_t detail, coffer_error *err)
 {
     const coffer_pycauset_info *info = coffer_pycauset_get_info(matrix);
     coffer_pycauset_stats_opts opts = COFFER_PYCAUSET_STATS_OPTS_INIT;
     uint64_t side = MOST_SIDE / detail > 0 ? MOST_SIDE / detail : 1;
     uint64_t rows = info->rows < side ? info->rows : side, cols = info->cols < side ? info->cols : side;
     opts.threads = chunks->opts.threads;
-    coffer_node *map = coffer_node_add_map(chunks->view, "grid");
-    coffer_node_add_u64(map, "width", cols, COFFER_UNIT_NONE);
-    coffer_node_add_u64(map, "height", rows, COFFER_UNIT_NONE);
+    if (!coffer_node_find(chunks->view, "grid")) {
+        coffer_node *map = coffer_node_add_map(chunks->view, "grid");
+        coffer_node_add_u64(map, "width", cols, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "height", rows, COFFER_UNIT_NONE);
+        if (rows < info->rows || cols < info->cols)
+            coffer__chunks_note(chunks,
+                                "the picture has %" PRIu64 " × %" PRIu64
+                                " cells; each is the mean of its values",
+                                rows, cols);
+    }
     size_t count = (size_t)(rows * cols);
     double *cells = coffer__alloc_array(count ? count : 1, sizeof *cells);
     if (!cells)
         return coffer__fail_no_memory(err, (uint64_t)count * sizeof *cells);
     coffer_status status = coffer_pycauset_downsample(cells, rows, cols, matrix, &opts, err);
-    float *to = status ? NULL : coffer__chunks_f32(chunks, "grid.values", count);
+    float *to = status ? NULL : coffer__chunks_f32(chunks, name, count);
     for (size_t i = 0; to && i < count; i++)
         to[i] = (float)cells[i];
     coffer__free(cells);
-    if (rows < info->rows || cols < info->cols)
-        coffer__chunks_note(chunks,
-                            "the picture has %" PRIu64 " × %" PRIu64 " cells; each is the mean of its values",
-                            rows, cols);
     return status;
 }
 
@@ -163,6 +167,13 @@ static coffer_status add_history(coffer_chunks *chunks, const coffer_pycauset_hi
     return status;
 }
 
+static bool can_subtract(const matrix_page *page)
+{
+    const coffer_pycauset_info *a = coffer_pycauset_get_info(page->matrices[0]);
+    const coffer_pycauset_info *b = coffer_pycauset_get_info(page->matrices[1]);
+    return page->stats[0] && page->stats[1] && a->rows == b->rows && a->cols == b->cols;
+}
+
 static coffer_status emit_matrix(coffer_chunks *chunks, void *state, uint32_t detail, coffer_error *err)
 {
     const matrix_page *page = state;
@@ -172,10 +183,15 @@ static coffer_status emit_matrix(coffer_chunks *chunks, void *state, uint32_t de
         add_values(coffer_node_add_map(list, NULL), page->matrices[i], page->stats[i]);
     if (page->no_values.status)
         coffer__chunks_note(chunks, "the values are left out: %s", page->no_values.text);
-    if (page->count > 1)
-        return COFFER_OK;
+    if (page->count > 1) {
+        if (can_subtract(page))
+            status = add_picture(chunks, page->matrices[0], "grid.values", detail, err);
+        if (!status && can_subtract(page))
+            status = add_picture(chunks, page->matrices[1], "grid.other", detail, err);
+        return status;
+    }
     if (page->stats[0])
-        status = add_picture(chunks, page->matrices[0], detail, err);
+        status = add_picture(chunks, page->matrices[0], "grid.values", detail, err);
     if (!status && page->history)
         status = add_history(chunks, page->history, detail, err);
     return status;

@@ -67,8 +67,10 @@ static coffer_status open_scan(void **state, coffer_chunks *chunks, coffer_error
 
 /* ---- Heat map ---- */
 
+/* group : "grid", or "grid_b" for the second scan of a comparison. */
 static coffer_status add_grid(coffer_chunks *chunks, coffer_node *view, const coffer_mscan *scan,
-                              coffer_mscan_metric metric, uint32_t detail, coffer_error *err)
+                              const char *group, coffer_mscan_metric metric, uint32_t detail,
+                              coffer_error *err)
 {
     coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
     coffer_mscan_grid *grid = NULL;
@@ -84,7 +86,7 @@ static coffer_status add_grid(coffer_chunks *chunks, coffer_node *view, const co
     if (status)
         return status;
     size_t cells = (size_t)grid->width * grid->height;
-    float *to = coffer__chunks_f32(chunks, coffer__chunk_name_of(name, "grid", metrics[metric]), cells);
+    float *to = coffer__chunks_f32(chunks, coffer__chunk_name_of(name, group, metrics[metric]), cells);
     for (size_t i = 0; to && i < cells; i++)
         to[i] = (float)grid->mean[i];
     coffer_node *map = coffer_node_add_map(view, metrics[metric]);
@@ -214,14 +216,19 @@ static coffer_status emit_scan(coffer_chunks *chunks, void *state, uint32_t deta
         coffer_node_add_u64(map, "sequences", coffer_mscan_sequence_count(scan), COFFER_UNIT_NONE);
         coffer_node_add_text(map, "model_name", coffer_mscan_model_name(scan));
     }
-    if (page->count > 1)
-        return COFFER_OK;
-    coffer_node *grids = coffer_node_add_map(chunks->view, "grid");
-    for (int i = 0; i < 2 && !status; i++)
-        status = add_grid(chunks, grids, page->scans[0], (coffer_mscan_metric)i, detail, err);
+    for (size_t i = 0; i < page->count && !status; i++) {
+        const char *group = i == 0 ? "grid" : "grid_b";
+        coffer_node *grids = coffer_node_add_map(chunks->view, group);
+        for (int j = 0; j < 2 && !status; j++)
+            status = add_grid(chunks, grids, page->scans[i], group, (coffer_mscan_metric)j, detail, err);
+    }
     if (status)
         return status;
     add_names(chunks, page->scans[0]);
+    if (page->count > 1) {
+        add_sequences(chunks, page->scans[0], detail);
+        return COFFER_OK;
+    }
     add_groups(chunks, page->params[0], NULL, coffer_mscan_stats_count(page->params[0]), "param_stats");
     add_sequences(chunks, page->scans[0], detail);
     return add_top_blocks(chunks, page->blocks[0], detail, err);

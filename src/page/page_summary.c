@@ -30,7 +30,7 @@ typedef struct unit_walk {
     char exact[PATH_ROOM]; /* "totals[3].bytes" */
 } unit_walk;
 
-/* JSON has numbers without units: they are in a map from paths to units. One path stands for all items of a
+/* JSON has numbers without units: they are in a map from paths to units. One path is used for all items of a
  * list; an item whose unit is another one than that of the first has an entry of its own. */
 static void add_unit(unit_walk *walk, const coffer_node *node)
 {

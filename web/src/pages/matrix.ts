@@ -49,15 +49,22 @@ export async function matrixPage(shell: Shell, chunks: Chunks, summary: Summary)
   const strange = (last.nans ?? 0) + (last.infinities ?? 0);
   if (strange > 0) list.push({ label: "NaN or infinite", value: count(strange) });
   overview.body.append(figures(list));
-  if (totals.length > 1) return;
   await pictureSection(shell, chunks, summary, first);
-  historySection(shell, summary);
+  if (totals.length === 1) historySection(shell, summary);
 }
 
 async function pictureSection(shell: Shell, chunks: Chunks, summary: Summary, totals: MatrixTotals): Promise<void> {
   const grid = summary.view["grid"] as unknown as { width: number; height: number } | undefined;
   if (!grid || !chunks.has("grid.values") || grid.width * grid.height === 0) return;
-  const section = shell.section("picture", "Values", `coffer heatmap ${shell.path()} -o matrix.png`);
+  const both = chunks.has("grid.other");
+  const section = both
+    ? shell.section("picture", "Second minus first", `coffer diff ${shell.path(0)} ${shell.path(1)}`)
+    : shell.section("picture", "Values", `coffer heatmap ${shell.path()} -o matrix.png`);
+  let cells = await chunks.f32("grid.values");
+  if (both) {
+    const first = cells;
+    cells = (await chunks.f32("grid.other")).map((value, index) => value - (first[index] ?? NaN));
+  }
   const span = (index: number, cells: number, all: number): string => {
     const low = Math.floor((index * all) / cells);
     const high = Math.ceil(((index + 1) * all) / cells) - 1;
@@ -68,7 +75,7 @@ async function pictureSection(shell: Shell, chunks: Chunks, summary: Summary, to
   section.body.append(map.element);
   map.show({
     ...grid,
-    cells: await chunks.f32("grid.values"),
+    cells,
     describe: (column, row) => `row ${span(row, grid.height, totals.rows)}, column ${span(column, grid.width, totals.cols)}${grid.height < totals.rows || grid.width < totals.cols ? " (mean)" : ""}`,
   });
   shell.onEscape(() => map.reset());

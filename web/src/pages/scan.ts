@@ -1,5 +1,6 @@
 /** Scans: which parameters react to which tokens. */
 import uPlot from "uplot";
+import { ranking } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, choice, color, el, name } from "../dom";
 import { compared, figures } from "../figures";
@@ -39,29 +40,38 @@ export async function scanPage(shell: Shell, chunks: Chunks, summary: Summary): 
       compared("sequences", totals.map((item) => item.sequences), count),
     ]),
   );
-  if (totals.length > 1) return;
   const texts = await chunks.texts();
   const ids = await chunks.u32("params.id");
   const nameOf = new Map<number, string>();
   (await chunks.u32("params.name")).forEach((at, index) => nameOf.set(ids[index] ?? 0, texts[at] ?? ""));
-  await mapSection(shell, chunks, summary, nameOf);
+  await mapSection(shell, chunks, summary, nameOf, totals.length > 1);
+  if (totals.length > 1) return;
   await blockSection(shell, chunks, nameOf);
   await sequenceSection(shell, chunks, texts);
 }
 
 // ---- Heat map and curves ----
 
-async function mapSection(shell: Shell, chunks: Chunks, summary: Summary, nameOf: Map<number, string>): Promise<void> {
+function sameGrid(a: Grid, b: Grid | undefined): boolean {
+  return b !== undefined && a.width === b.width && a.height === b.height && a.token_end === b.token_end && a.row_end === b.row_end;
+}
+
+async function mapSection(shell: Shell, chunks: Chunks, summary: Summary, nameOf: Map<number, string>, both: boolean): Promise<void> {
   const grids = summary.view["grid"] as unknown as Record<Metric, Grid>;
-  const command = (metric: Metric): string => `coffer heatmap ${shell.path()} --rows param --metric ${metric} -o map.png`;
-  const section = shell.section("map", "Parameters × tokens", command("activation"));
+  const others = summary.view["grid_b"] as unknown as Record<Metric, Grid> | undefined;
+  if (both && !sameGrid(grids.activation, others?.activation)) return;
+  const command = (metric: Metric): string =>
+    both ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer heatmap ${shell.path()} --rows param --metric ${metric} -o map.png`;
+  const section = shell.section("map", both ? "Second minus first, parameters × tokens" : "Parameters × tokens", command("activation"));
   const curve = el("div", { class: "plot curve", role: "img", "aria-label": "Curve of the chosen parameter over tokens" });
   const caption = el("p", { class: "readout" });
   let metric: Metric = "activation";
   let cells: Float32Array = new Float32Array(0);
   let plot: uPlot | undefined;
   let chosen = 0;
-  const first = starts(await chunks.f64("sequences.first_token"));
+  const first = [...(await chunks.f64("sequences.first_token"))];
+  const texts = await chunks.texts();
+  const sources = [...(await chunks.u32("sequences.source"))].map((at) => texts[at] ?? "");
   const rowName = (row: number): string => {
     const grid = grids[metric];
     const step = (grid.row_end - grid.row_begin) / grid.height;
@@ -93,13 +103,31 @@ async function mapSection(shell: Shell, chunks: Chunks, summary: Summary, nameOf
       curve,
     );
     caption.replaceChildren();
-    append(caption, "Curve of ", el("strong", {}, name(rowName(row))), el("span", { class: "quiet" }, " Click a row of the map to choose another."));
+    append(caption, "Curve of ", el("strong", {}, name(rowName(row))), el("span", { class: "quiet" }, " Click into the map to choose another, and a token."));
   };
-  const map = new HeatMap("Mean value of each parameter at each token", false, (_, row) => drawCurve(row));
+  const top = el("div", { class: "token" });
+  const showToken = (column: number): void => {
+    const grid = grids[metric];
+    const rows = Array.from({ length: grid.height }, (_, row) => ({ row, value: cells[row * grid.width + column] ?? NaN })).filter((item) => !Number.isNaN(item.value));
+    rows.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+    const bars = rows.slice(0, 12).map(({ row, value }) => ({ label: rowName(row), value, text: trim(value, 6) }));
+    const token = tokenAt(column);
+    top.replaceChildren(ranking(`Largest at token ${count(token)}`, bars));
+    const words = sources[sequenceIndex(first, token)];
+    if (words) append(top, el("figure", { class: "chart" }, el("figcaption", {}, `Text of sequence ${sequenceOf(first, token)}`), el("p", { class: "source" }, name(words, "text"))));
+  };
+  const map = new HeatMap("Mean value of each parameter at each token", false, (column, row) => {
+    drawCurve(row);
+    showToken(column);
+  });
   const load = async (next: Metric): Promise<void> => {
     metric = next;
     const grid = grids[next];
     cells = await chunks.f32(`grid.${next}`);
+    if (both) {
+      const first = cells;
+      cells = (await chunks.f32(`grid_b.${next}`)).map((value, index) => value - (first[index] ?? NaN));
+    }
     section.setCommand(command(next));
     const data: HeatData = {
       width: grid.width,
@@ -109,10 +137,11 @@ async function mapSection(shell: Shell, chunks: Chunks, summary: Summary, nameOf
     };
     map.show(data);
     drawCurve(chosen < grid.height ? chosen : 0);
+    showToken(0);
   };
   const metrics = choice<Metric>("Value", [{ value: "activation", label: "activation" }, { value: "grad_norm", label: "gradient norm" }], "activation", (value) => void load(value));
   append(section.controls, metrics.element, map.controls);
-  append(section.body, map.element, caption, curve);
+  append(section.body, map.element, caption, curve, top);
   await load(metric);
   new ResizeObserver(() => {
     if (curve.clientWidth > 0) plot?.setSize({ width: curve.clientWidth, height: 180 });
@@ -121,13 +150,14 @@ async function mapSection(shell: Shell, chunks: Chunks, summary: Summary, nameOf
   shell.onEscape(() => map.reset());
 }
 
-function starts(values: Float64Array): number[] {
-  return [...values];
+function sequenceIndex(first: number[], token: number): number {
+  let index = -1;
+  for (let i = 0; i < first.length && (first[i] ?? Infinity) <= token; i++) index = i;
+  return index;
 }
 
 function sequenceOf(first: number[], token: number): string {
-  let index = -1;
-  for (let i = 0; i < first.length && (first[i] ?? Infinity) <= token; i++) index = i;
+  const index = sequenceIndex(first, token);
   return index < 0 ? "—" : String(index);
 }
 
