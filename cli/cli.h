@@ -217,6 +217,9 @@ int cli_print_json_line(FILE *out, const coffer_node *root);
 /* Bytes into a file that appears whole or not at all; path : NULL = standard output. On a terminal what could
  * harm it is shown as escapes. 0, or the exit status after a message. */
 int cli_write_out(const char *path, bool replace, const void *bytes, size_t len);
+/* The same for a name, a relative path, that comes from a file: it stays below the folder, and no symbolic
+ * link there is followed. */
+int cli_write_in(const char *folder, const char *name, bool replace, const void *bytes, size_t len);
 /* Refuses an output that is also an input, and an --output that exists, unless --force is given: 0, or the
  * exit status after a message. Called for every verb before it runs; what it does not see here, such as files
  * that another file names, is refused by coffer_protect_inputs. */

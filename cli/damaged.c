@@ -1,5 +1,6 @@
 /* --damaged keep: damage of the inputs is accepted while a verb runs, and reported at its end. */
 #include "args.h"
+#include "base/fail.h"
 #include "term.h"
 
 #include <inttypes.h>

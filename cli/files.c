@@ -1,6 +1,7 @@
 /* The files of a verb: what it reads, what it may write, the key of encrypted values. */
 #include "files.h"
 #include "args.h"
+#include "base/buffer.h"
 #include "base/fail.h"
 #include "io/key_file.h"
 #include "io/sink.h"
@@ -150,6 +151,15 @@ static int show(const char *text, size_t len)
     return CLI_OK;
 }
 
+static coffer_status fill(coffer__sink *sink, const void *bytes, size_t len, coffer_error *err)
+{
+    coffer_status status = coffer__sink_write(sink, bytes, len, err);
+    if (!status)
+        return coffer__sink_commit(sink, err);
+    coffer__sink_discard(sink);
+    return status;
+}
+
 int cli_write_out(const char *path, bool replace, const void *bytes, size_t len)
 {
     coffer_error err = COFFER_ERROR_INIT;
@@ -159,14 +169,30 @@ int cli_write_out(const char *path, bool replace, const void *bytes, size_t len)
     if (strcmp(output, "-") == 0 && term_is_terminal(stdout))
         return show(bytes, len);
     coffer_status status = coffer__sink_create(&sink, output, &opts, &err);
-    if (status == COFFER_OK)
-        status = coffer__sink_write(sink, bytes, len, &err);
-    if (status == COFFER_OK)
-        status = coffer__sink_commit(sink, &err);
-    else
-        coffer__sink_discard(sink);
-    return status == COFFER_OK ? CLI_OK
-                               : cli_fail(strcmp(output, "-") == 0 ? "standard output" : output, &err, NULL);
+    if (!status)
+        status = fill(sink, bytes, len, &err);
+    return !status ? CLI_OK : cli_fail(strcmp(output, "-") == 0 ? "standard output" : output, &err, NULL);
+}
+
+int cli_write_in(const char *folder, const char *name, bool replace, const void *bytes, size_t len)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer__sink *sink = NULL;
+    coffer__sink_opts opts = { .exclusive = !replace };
+    coffer_status status = coffer__sink_create_in(&sink, folder, name, &opts, &err);
+    if (!status)
+        status = fill(sink, bytes, len, &err);
+    if (!status)
+        return CLI_OK;
+    coffer__buffer path = COFFER__BUFFER_INIT;
+    size_t folder_len = strlen(folder);
+    coffer__buffer_printf(&path, "%s%s%s", folder, folder_len && folder[folder_len - 1] == '/' ? "" : "/",
+                          name);
+    int result =
+        cli_fail(path.failed ? folder : coffer__buffer_text(&path), &err,
+                 err.status == COFFER_E_UNSAFE_PATH ? "remove the link, or name another folder" : NULL);
+    coffer__buffer_free(&path);
+    return result;
 }
 
 bool cli_is_stream(const char *path)

@@ -6,8 +6,11 @@
 #include "term.h"
 #include "verbs.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 /* The kinds of file that the verb works with, in one line. */
 static const char *kinds_of(char out[160], const cli_verb *verb)
@@ -169,8 +172,22 @@ static int hide_secrets(int count, char **words)
     return CLI_OK;
 }
 
+/* A standard stream that is closed must not become the number of a file: "-" would be that file, and messages
+ * would be written into it. Reading or writing the substitute fails. */
+static void occupy_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+            continue;
+        bool for_writing = fd == STDIN_FILENO || fd == STDERR_FILENO;
+        if (open("/dev/null", for_writing ? O_WRONLY : O_RDONLY) != fd)
+            _exit(CLI_FAILED);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    occupy_closed_streams();
     cli_install_signals();
     /* The output of a verb never replaces its input, not even with --force. */
     coffer_protect_inputs();

@@ -40,13 +40,18 @@ static const char *hint_for_path(const char *path)
     if (stat(path, &st) != 0) {
         int error_number = errno;
         if (lstat(path, &st) == 0)
-            return "it is a link to a file that does not exist";
+            return error_number == ELOOP ? "the link leads back to itself"
+                                         : "it is a link to a file that does not exist";
         return error_number == ENOENT   ? "the file does not exist; check the spelling and the folder"
                : error_number == EACCES ? "this user cannot enter a folder of the path"
                                         : NULL;
     }
     if (S_ISDIR(st.st_mode))
         return "it is a folder; name a file in it";
+    if (S_ISFIFO(st.st_mode))
+        return "start the program that writes into it; COFFER_PIPE_WAIT sets how many seconds to wait";
+    if (S_ISSOCK(st.st_mode))
+        return "it is a socket; name a file";
     if (access(path, R_OK) != 0)
         return "this user cannot read the file";
     if (st.st_size == 0 && S_ISREG(st.st_mode))
@@ -108,12 +113,13 @@ static const char *hint_for_system_error(const char *path, const coffer_error *e
         { EROFS, "the disk is mounted read-only; copy the file, or write to another folder" },
         { ENOTDIR, "a part of the path is a file, not a folder" },
         { ENAMETOOLONG, "the path or a name in it is too long for this system" },
+        { EBADF, "the stream is closed; redirect it" },
         { EMFILE, "too many files are open in this process; raise 'ulimit -n'" },
     };
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (err->system_error == hints[i].number)
             return hints[i].hint;
-    if (path && coffer_is_remote(path) && err->subject == COFFER_SUBJECT_INPUT)
+    if (path && coffer_is_remote(path) && err->subject != COFFER_SUBJECT_OTHER)
         return hint_for_remote(path, err);
     if (!path || err->subject == COFFER_SUBJECT_OTHER)
         return err->system_error == ENOENT ? "the file does not exist; check the spelling and the folder"
@@ -276,7 +282,7 @@ int cli_finish(int status)
     if (errno != EPIPE) {
         coffer_error err = COFFER_ERROR_INIT;
         coffer__fail_errno(&err, "cannot write", errno ? errno : EIO);
-        cli_fail("standard output", &err, "");
+        cli_fail("standard output", &err, errno == EBADF ? NULL : "");
     }
     return CLI_FAILED;
 }

@@ -326,6 +326,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_verb_compact,
     &cli_verb_compress,
     &cli_verb_convert,
+    &cli_verb_put,
     &pack,
     &unpack,
     &cli_verb_quantize,
@@ -364,7 +365,7 @@ static const struct {
     { "fix", "repair" },     { "recover", "repair" },   { "remove", "delete" },   { "rm", "delete" },
     { "shuffle", "order" },  { "flamegraph", "flame" }, { "summary", "stats" },   { "history", "log" },
     { "undo", "revert" },    { "restore", "revert" },   { "rollback", "revert" }, { "shrink", "compact" },
-    { "create", "pack" },
+    { "create", "pack" },    { "upload", "put" },       { "cp", "put" },
 };
 
 const cli_verb *cli_find_verb(const char *name)

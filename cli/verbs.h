@@ -15,6 +15,7 @@ extern const cli_verb cli_verb_generate;
 extern const cli_verb cli_verb_help;
 extern const cli_verb cli_verb_info;
 extern const cli_verb cli_verb_ls;
+extern const cli_verb cli_verb_put;
 extern const cli_verb cli_verb_quantize;
 extern const cli_verb cli_verb_record;
 extern const cli_verb cli_verb_repair;

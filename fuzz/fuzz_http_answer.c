@@ -38,7 +38,7 @@ static void must_judge(const coffer__http_answer *answer, bool opening)
     coffer__remote_file file = { .size = 100000, .etag = "\"v1\"" };
     coffer__remote_fetch fetch = { .file = &file, .len = 65536, .is_opening = opening, .answer = *answer };
     MUST(!coffer__url_parse(&file.address.url, "http://host/a/b", NULL));
-    fetch.progress_ms = coffer__remote_clock();
+    fetch.patience.progress_ms = coffer__remote_clock();
     fetch.exchange.end = COFFER__HTTP_ANSWERED;
     if (coffer__remote_accepts(&fetch)) {
         MUST(answer->status == 206 && answer->has_range && answer->has_total && answer->first == 0);

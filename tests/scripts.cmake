@@ -28,13 +28,14 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS threaded.txt)
 file(STRINGS threaded.txt threaded)
 set_property(TEST ${threaded} APPEND PROPERTY LABELS threads)
 
-# Remote files: our own server that misbehaves, nginx, and an S3 server where one is installed.
+# Remote files: our own servers that misbehave, nginx, and an S3 server where one is installed.
+add_test(NAME remote.put COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/remote/test_put.py ${PROJECT_BINARY_DIR})
 add_test(NAME remote.faults COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/remote/test_faults.py ${PROJECT_BINARY_DIR})
 foreach(server nginx s3)
     add_test(NAME remote.${server}
         COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/remote/test_servers.py ${PROJECT_BINARY_DIR} ${server})
 endforeach()
-set_tests_properties(remote.faults remote.nginx remote.s3 PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+set_tests_properties(remote.put remote.faults remote.nginx remote.s3 PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 
 # Reports, read without a browser; web/test/browser.mjs reads them with one.
 add_test(NAME web.report COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/web/smoke.py $<TARGET_FILE:coffer_command> ${CMAKE_CURRENT_SOURCE_DIR})

@@ -233,29 +233,13 @@ static void read_path(coffer__buffer *out, mldf_get *job, uint64_t sample)
         out->len = 0;
 }
 
-/* Makes the folders that lead to a file. */
-static coffer_status make_folders(char *path, size_t from, coffer_error *err)
-{
-    for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        bool made = mkdir(path, 0777) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!made)
-            return coffer__fail_errno(err, "cannot create the folder", errno);
-    }
-    return COFFER_OK;
-}
-
-/* OUTPUT/path of the sample, with the extension of what is stored now; OUTPUT/NUMBER.EXT without a path. */
+/* The path of the sample, with the extension of what is stored now; NUMBER.EXT without a path. */
 static coffer_status make_name(coffer__buffer *name, mldf_get *job, uint64_t sample, const char *extension,
                                coffer_error *err)
 {
     coffer__buffer path = COFFER__BUFFER_INIT;
-    size_t len = strlen(job->output);
     read_path(&path, job, sample);
     name->len = 0;
-    coffer__buffer_printf(name, "%s%s", job->output, job->output[len - 1] == '/' ? "" : "/");
-    size_t folder = name->len;
     if (path.len == 0) {
         coffer__buffer_printf(name, "%" PRIu64 ".%s", sample, extension);
     } else {
@@ -270,10 +254,8 @@ static coffer_status make_name(coffer__buffer *name, mldf_get *job, uint64_t sam
         coffer__buffer_printf(name, "%s%s%s", text, same ? "" : ".", same ? "" : extension);
     }
     coffer__buffer_free(&path);
-    if (name->failed)
-        return coffer__fail_no_memory(err, name->len);
     coffer__buffer_append(name, "", 1);
-    return make_folders((char *)name->data, folder, err);
+    return name->failed ? coffer__fail_no_memory(err, name->len) : COFFER_OK;
 }
 
 static int write_one(mldf_get *job, uint64_t sample, coffer__buffer *name, coffer__buffer *bytes)
@@ -292,7 +274,7 @@ static int write_one(mldf_get *job, uint64_t sample, coffer__buffer *name, coffe
         return cli_fail(job->output, &err, NULL);
     if (sample_put_file(bytes, &job->reader, sample, job->place.field, as, &err) != COFFER_OK)
         return mldf_fail(job->path, &err);
-    return cli_write_out((const char *)name->data, job->force, bytes->data, bytes->len);
+    return cli_write_in(job->output, (const char *)name->data, job->force, bytes->data, bytes->len);
 }
 
 int mldf_get_files(mldf_get *job)

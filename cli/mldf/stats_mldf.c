@@ -16,6 +16,7 @@ static const cli_option options[] = {
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL,
       "one JSON object: samples, fields with sizes, numbers and counts, shared_bytes" },
+    CLI_DAMAGED_OPTION,
     CLI_KEY_OPTION,
     { 0 },
 };
@@ -158,6 +159,7 @@ static int print_nodes(const stats_view *view)
     coffer_node *root = NULL;
     coffer_status status = coffer_node_new(&root, &err);
     if (!status) {
+        cli_add_damaged(root);
         coffer_node_add_u64(root, "samples", view->samples, COFFER_UNIT_NONE);
         coffer_node_add_u64(root, "payload_bytes", payload_bytes, COFFER_UNIT_BYTES);
         coffer_node_add_u64(root, "stored_bytes", stored_bytes, COFFER_UNIT_BYTES);

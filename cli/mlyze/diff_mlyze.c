@@ -94,6 +94,13 @@ static int verdict(const coffer_node *root, const cli_args *args, uint64_t fail_
     return equal ? CLI_OK : CLI_FINDINGS;
 }
 
+static bool stop_at_damage(const cli_args *args, const char *const path[2], const coffer_mlyze *a,
+                           const coffer_mlyze *b)
+{
+    return trace_stop_at_damage(args, path[0], a) != CLI_OK ||
+           trace_stop_at_damage(args, path[1], b) != CLI_OK;
+}
+
 static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mlyze *b)
 {
     const char *const path[2] = { cli_operand(args, 0), cli_operand(args, 1) };
@@ -127,6 +134,8 @@ static int compare(const cli_args *args, const coffer_mlyze *a, const coffer_mly
     if (status)
         result =
             cli_worse(cli_fail(err.subject == COFFER_SUBJECT_OTHER ? NULL : path[0], &err, NULL), CLI_FAILED);
+    else if (stop_at_damage(args, path, a, b))
+        result = CLI_FINDINGS;
     else if (cli_has(args, "csv"))
         result = cli_print_csv_lists(stdout, root);
     else if (cli_has(args, "json"))
@@ -229,9 +238,9 @@ static int run_on(const cli_args *args, const coffer_mlyze *a)
             result = trace_check_source(args, path, b, question);
         if (result == CLI_OK)
             result = compare(args, a, b);
-        if (result <= CLI_FINDINGS && cli_value(args, "flame"))
+        if (result <= CLI_FINDINGS && cli_value(args, "flame") && !trace_stopped())
             result = cli_worse(result, draw_flame(args, a, b));
-        if (result <= CLI_FINDINGS)
+        if (result <= CLI_FINDINGS && !trace_stopped())
             result = cli_worse(cli_worse(result, opened), mlyze_tell_damage(path, b));
         coffer_mlyze_close(b);
     }

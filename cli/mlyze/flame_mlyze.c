@@ -4,6 +4,7 @@
 #include "flame_page.h"
 #include "mlyze_verbs.h"
 #include "term.h"
+#include "trace_names.h"
 #include "trace_query.h"
 
 #include <string.h>
@@ -95,6 +96,17 @@ static void make_title(char *out, size_t size, const cli_args *args, size_t what
                  window ? window : "");
 }
 
+/* The sum of a sampled trace is an estimate: " (24.0 MiB ± 1.2 MiB)". */
+static void add_error(char *title, size_t size, const coffer_mlyze *trace, const coffer_mlyze_tree *tree)
+{
+    const coffer_mlyze_tree_node *root = coffer_mlyze_tree_at(tree, 0);
+    size_t len = strlen(title);
+    term_text bytes, error;
+    if (root && coffer_mlyze_sampling_bytes(trace) > 0)
+        snprintf(title + len, size - len, " (%s%s, 95 %%)", term_bytes(bytes, root->bytes),
+                 trace_error(error, trace, root->allocs));
+}
+
 static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_mlyze_stats *stats, size_t what)
 {
     static const coffer_mlyze_measure measures[] = { COFFER_MLYZE_MEASURE_PEAK, COFFER_MLYZE_MEASURE_LIVE,
@@ -121,11 +133,15 @@ static int draw(const cli_args *args, const coffer_mlyze *trace, const coffer_ml
         result = cli_fail(cli_operand(args, 0), &err, NULL);
     if (result == CLI_OK) {
         make_title(title, sizeof title, args, what);
+        add_error(title, sizeof title, trace, tree);
         flame_page page = {
             .tree = tree, .trace = trace, .title = title, .width = (unsigned)width, .lines = opts.lines
         };
         if (coffer_mlyze_tree_count(tree) < 2 && (cli_has(args, "focus") || cli_has(args, "ignore")))
             trace_tell_note(cli_operand(args, 0), "no stack is selected: the graph is empty");
+        if (coffer_mlyze_sampling_bytes(trace) > 0 && !cli_has(args, "output") && !cli_has(args, "json"))
+            trace_tell_note(cli_operand(args, 0),
+                            "the bytes are estimates of a sampled trace; --json has their error");
         result = flame_write(args, &page, cli_value(args, "output"), cli_has(args, "json"));
     }
     coffer_mlyze_suppressions_free(focus);

@@ -282,6 +282,10 @@ void flame_put_json(coffer__buffer *out, const flame_page *page, unsigned indent
         coffer__json_string(&writer, node->name);
         coffer__json_key(&writer, "value");
         coffer__json_write_u64(&writer, node->bytes);
+        if (page->trace && coffer_mlyze_sampling_bytes(page->trace) > 0) {
+            coffer__json_key(&writer, "error_bytes");
+            coffer__json_write_u64(&writer, coffer_mlyze_sampling_error(page->trace, node->allocs));
+        }
         coffer__json_key(&writer, "allocs");
         coffer__json_write_u64(&writer, node->allocs);
         coffer__json_key(&writer, "place");

@@ -13,6 +13,7 @@ static const cli_option options[] = {
     { "json", 0, NULL, NULL, "print JSON, also for a text" },
     { "force", 'f', NULL, NULL, "overwrite an existing output" },
     TRACE_SOURCE_OPTIONS,
+    TRACE_DAMAGED_OPTION,
     { 0 },
 };
 

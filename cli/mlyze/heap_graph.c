@@ -24,13 +24,13 @@ static bool grow(void **items, size_t *capacity, size_t size)
     return true;
 }
 
-static coffer_status add_object(heap_graph *graph, uint64_t address, uint64_t type, coffer_error *err)
+static coffer_status add_object(heap_graph *graph, const heap_object *object, coffer_error *err)
 {
     void *items = graph->objects;
     if (graph->count == graph->capacity && !grow(&items, &graph->capacity, sizeof *graph->objects))
         return coffer__fail_no_memory(err, graph->capacity * sizeof *graph->objects);
     graph->objects = items;
-    graph->objects[graph->count++] = (heap_object){ .address = address, .type = type };
+    graph->objects[graph->count++] = *object;
     return graph->count < HEAP_NONE
                ? COFFER_OK
                : coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
@@ -61,6 +61,8 @@ static coffer_status find_sizes(reading *work, coffer_error *err)
         heap_object *object = &graph->objects[i];
         coffer_mlyze_live_block block;
         uint64_t address = object->address;
+        if (object->size > 0) /* the recorder knew it */
+            continue;
         bool found = coffer_mlyze_live_take(&block, work->live, address);
         if (!found && address > COLLECTOR_HEAD) {
             address -= COLLECTOR_HEAD;
@@ -115,7 +117,10 @@ static coffer_status take_event(reading *work, const coffer_mlyze_events *events
     case COFFER_MLYZE_SNAPSHOT:
         return take_snapshot(work, events->time[i], events->size[i] == 1, err);
     case COFFER_MLYZE_OBJECT:
-        return work->collects ? add_object(work->graph, events->address[i], events->id[i], err) : COFFER_OK;
+        return work->collects
+                   ? add_object(work->graph,
+                                &(heap_object){ events->address[i], events->id[i], events->size[i] }, err)
+                   : COFFER_OK;
     case COFFER_MLYZE_REFERENCE:
         return work->collects ? add_edge(work->graph, events->address[i], events->size[i], events->id[i], err)
                               : COFFER_OK;

@@ -4,6 +4,8 @@
 #include "heap_graph.h"
 #include "mlyze_verbs.h"
 #include "term.h"
+#include "trace_names.h"
+#include "trace_query.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -256,6 +258,7 @@ static int print_json(const heap_answer *answer)
     coffer_node_add_u64(root, "objects_without_size", graph->unsized, COFFER_UNIT_NONE);
     add_path(root, answer);
     add_types(root, answer);
+    trace_add_lost(coffer_node_add_map(root, "trace"), answer->trace);
     int status = coffer_node_status(root, &err) ? cli_fail(cli_operand(answer->args, 0), &err, NULL)
                                                 : cli_print_json(stdout, root);
     coffer_node_free(root);
@@ -297,10 +300,13 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     int status = CLI_OK;
     coffer_status read = read_rows(&answer, number, &err);
     if (read == COFFER_E_NOT_FOUND)
-        status = cli_fail(cli_operand(args, 0), &err, "snapshots are OBJECT, REFERENCE and SNAPSHOT events");
+        status = cli_fail(cli_operand(args, 0), &err,
+                          "'coffer record --snapshot-at-peak -- python3 APP' takes snapshots");
     else if (read)
         status = cli_fail(cli_operand(args, 0), &err, NULL);
     else
+        status = trace_stop_at_damage(args, cli_operand(args, 0), trace);
+    if (!status)
         status = find_path(&answer);
     if (!status && cli_has(args, "json"))
         status = print_json(&answer);
@@ -329,7 +335,8 @@ static const cli_option options[] = {
     { "top", 'n', "N", NULL, "number of types to show (0: all)", "20 on a terminal, else all" },
     { "json", 0, NULL, NULL,
       "one JSON object: file, snapshot, objects, bytes, references, path, types (type, objects, "
-      "bytes, retained_bytes)" },
+      "bytes, retained_bytes), trace" },
+    TRACE_DAMAGED_OPTION,
     { 0 },
 };
 

@@ -26,12 +26,13 @@ static const cli_option options[] = {
 static void print_heading(const stack_answer *answer, FILE *out)
 {
     const stack_report *report = &answer->report;
-    term_text bytes, count;
+    term_text bytes, count, error;
     const char *title = report->growth                     ? "growing:"
                         : trace_knows_leaks(report->trace) ? "not freed:"
                                                            : "live at the last snapshot:";
-    fprintf(out, "%s %s%s%s in %s block%s of %zu stack%s\n", title, term_on(out, TERM_BOLD),
-            term_bytes(bytes, report->shown.bytes), term_off(out), term_count(count, report->shown.count),
+    fprintf(out, "%s %s%s%s%s in %s block%s of %zu stack%s\n", title, term_on(out, TERM_BOLD),
+            term_bytes(bytes, report->shown.bytes), term_off(out),
+            trace_error(error, report->trace, report->shown.count), term_count(count, report->shown.count),
             term_plural(report->shown.count), report->row_count, term_plural(report->row_count));
 }
 
@@ -41,6 +42,7 @@ static void add_facts(coffer_node *root, const stack_answer *answer)
     coffer_node_add_u64(root, "live_bytes_at_end", answer->totals->live_bytes_at_end, COFFER_UNIT_BYTES);
     coffer_node_add_u64(root, "live_allocs_at_end", answer->totals->live_allocs_at_end, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "leaked_bytes", report->shown.bytes, COFFER_UNIT_BYTES);
+    trace_add_error(root, "leaked", report->trace, report->shown.count);
     coffer_node_add_u64(root, "leaked_allocs", report->shown.count, COFFER_UNIT_NONE);
     uint64_t fail_over;
     if (cli_has(answer->args, "fail-over") && cli_size(&fail_over, answer->args, "fail-over", UINT64_MAX)) {

@@ -16,10 +16,12 @@ static const cli_option options[] = {
 static void print_peak(const stack_answer *answer, FILE *out)
 {
     const coffer_mlyze_totals *totals = answer->totals;
-    term_text bytes, count, time, event;
-    fprintf(out, "peak: %s%s%s in %s block%s, %s after the start (event %s)\n", term_on(out, TERM_BOLD),
-            term_bytes(bytes, totals->peak_bytes), term_off(out), term_count(count, totals->peak_allocs),
-            term_plural(totals->peak_allocs), trace_time(time, answer->report.trace, totals->peak_time_us),
+    term_text bytes, count, time, event, error;
+    fprintf(out, "peak: %s%s%s%s in %s block%s, %s after the start (event %s)\n", term_on(out, TERM_BOLD),
+            term_bytes(bytes, totals->peak_bytes), term_off(out),
+            trace_error(error, answer->report.trace, totals->peak_allocs),
+            term_count(count, totals->peak_allocs), term_plural(totals->peak_allocs),
+            trace_time(time, answer->report.trace, totals->peak_time_us),
             term_count(event, totals->peak_event));
 }
 
@@ -27,6 +29,7 @@ static void add_peak(coffer_node *root, const stack_answer *answer)
 {
     const coffer_mlyze_totals *totals = answer->totals;
     coffer_node_add_u64(root, "peak_bytes", totals->peak_bytes, COFFER_UNIT_BYTES);
+    trace_add_error(root, "peak", answer->report.trace, totals->peak_allocs);
     coffer_node_add_u64(root, "peak_allocs", totals->peak_allocs, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "peak_event", totals->peak_event, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "peak_time_us", totals->peak_time_us, COFFER_UNIT_MICROSECONDS);
@@ -35,10 +38,11 @@ static void add_peak(coffer_node *root, const stack_answer *answer)
 static void print_moment(const stack_answer *answer, FILE *out)
 {
     const coffer_mlyze_totals *totals = answer->totals;
-    term_text bytes, count, event;
-    fprintf(out, "before event %s (%s): %s%s%s live in %s block%s\n", term_count(event, totals->events),
+    term_text bytes, count, event, error;
+    fprintf(out, "before event %s (%s): %s%s%s%s live in %s block%s\n", term_count(event, totals->events),
             cli_value(answer->args, "at"), term_on(out, TERM_BOLD),
             term_bytes(bytes, totals->live_bytes_at_end), term_off(out),
+            trace_error(error, answer->report.trace, totals->live_allocs_at_end),
             term_count(count, totals->live_allocs_at_end), term_plural(totals->live_allocs_at_end));
 }
 
@@ -46,6 +50,7 @@ static void add_moment(coffer_node *root, const stack_answer *answer)
 {
     coffer_node_add_u64(root, "at_event", answer->totals->events, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "live_bytes", answer->totals->live_bytes_at_end, COFFER_UNIT_BYTES);
+    trace_add_error(root, "live", answer->report.trace, answer->totals->live_allocs_at_end);
     coffer_node_add_u64(root, "live_allocs", answer->totals->live_allocs_at_end, COFFER_UNIT_NONE);
 }
 

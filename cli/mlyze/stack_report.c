@@ -118,8 +118,9 @@ static void print_stack(const stack_report *report, const coffer_mlyze_stack_row
 {
     trace_amount amount = trace_amount_of(row, report->measure);
     term_text bytes, count, age, newest;
-    fprintf(out, "%s%10s%s  %5.1f %%  %s block%s", term_on(out, TERM_BOLD), term_bytes(bytes, amount.bytes),
-            term_off(out), share_of(amount.bytes, report->shown.bytes), term_count(count, amount.count),
+    fprintf(out, "%s%10s%s%s  %5.1f %%  %s block%s", term_on(out, TERM_BOLD), term_bytes(bytes, amount.bytes),
+            term_off(out), trace_error(age, report->trace, amount.count),
+            share_of(amount.bytes, report->shown.bytes), term_count(count, amount.count),
             term_plural(amount.count));
     if (report->ages && row->oldest_us == row->newest_us)
         fprintf(out, "  age %s", trace_time(age, report->trace, row->oldest_us));
@@ -172,6 +173,7 @@ static void add_stack(coffer_node *list, const stack_report *report, const coffe
     coffer_node *map = coffer_node_add_map(list, NULL);
     coffer_node_add_u64(map, "id", row->id, COFFER_UNIT_OFFSET);
     coffer_node_add_u64(map, "bytes", amount.bytes, COFFER_UNIT_BYTES);
+    trace_add_error(map, NULL, report->trace, amount.count);
     coffer_node_add_u64(map, "allocs", amount.count, COFFER_UNIT_NONE);
     coffer_node_add_f64(map, "share", share_of(amount.bytes, report->shown.bytes) / 100, COFFER_UNIT_NONE);
     if (report->ages) {
@@ -277,7 +279,7 @@ static const char *places_title(const stack_report *report)
 static coffer_status print_places(const stack_report *report, FILE *out, coffer_error *err)
 {
     place_list list;
-    term_text text;
+    term_text text, error;
     coffer_status status = list_places(&list, report, err);
     if (status)
         return status;
@@ -289,7 +291,8 @@ static coffer_status print_places(const stack_report *report, FILE *out, coffer_
     term_table_column(table, "with callees", TERM_RIGHT);
     term_table_column(table, report->by == COFFER_MLYZE_BY_FILE ? "file" : "function", TERM_LEFT);
     for (size_t i = 0; i < shown; i++) {
-        term_table_cell(table, term_bytes(text, list.at[i].own.bytes));
+        term_table_cellf(table, "%s%s", term_bytes(text, list.at[i].own.bytes),
+                         trace_error(error, report->trace, list.at[i].own.count));
         term_table_cellf(table, "%.1f %%", share_of(list.at[i].own.bytes, report->shown.bytes));
         term_table_cell(table, term_count(text, list.at[i].own.count));
         term_table_cell(table, term_bytes(text, list.at[i].inclusive_bytes));
@@ -312,6 +315,7 @@ static coffer_status add_places(coffer_node *root, const stack_report *report, c
         coffer_node *map = coffer_node_add_map(entries, NULL);
         coffer_node_add_text(map, "name", list.at[i].name);
         coffer_node_add_u64(map, "bytes", list.at[i].own.bytes, COFFER_UNIT_BYTES);
+        trace_add_error(map, NULL, report->trace, list.at[i].own.count);
         coffer_node_add_u64(map, "allocs", list.at[i].own.count, COFFER_UNIT_NONE);
         coffer_node_add_u64(map, "inclusive_bytes", list.at[i].inclusive_bytes, COFFER_UNIT_BYTES);
     }
@@ -351,6 +355,7 @@ static int print_nodes(const stack_answer *answer, coffer_error *err)
     if (!status) {
         coffer_node_add_text(root, "file", cli_operand(answer->args, 0));
         coffer_node_add_text(root, "format", "mlyze");
+        trace_add_sampling(root, answer->report.trace);
         answer->add_facts(root, answer);
         trace_add_lost(root, answer->report.trace);
         if (answer->report.hidden && coffer_mlyze_suppressions_count(answer->report.hidden) > 0) {
@@ -372,6 +377,7 @@ static int print_text(const stack_answer *answer, coffer_error *err)
     const stack_report *report = &answer->report;
     term_text bytes, count;
     answer->print_heading(answer, stdout);
+    trace_print_sampling("", report->trace, report->shown.count, stdout);
     if (report->suppressed.count)
         printf("%s%s in %s blocks are suppressed%s\n", term_on(stdout, TERM_DIM),
                term_bytes(bytes, report->suppressed.bytes), term_count(count, report->suppressed.count),

@@ -11,18 +11,22 @@
 
 enum { STATS_TRACE_TOP = 10 };
 
-static void add_totals(coffer_node *root, const coffer_mlyze_totals *totals)
+static void add_totals(coffer_node *root, const coffer_mlyze *trace, const coffer_mlyze_totals *totals)
 {
+    trace_add_sampling(root, trace);
     coffer_node_add_u64(root, "events", totals->events, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "allocs", totals->allocs, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "frees", totals->frees, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "duration_us", totals->duration_us, COFFER_UNIT_MICROSECONDS);
     coffer_node_add_u64(root, "total_allocated_bytes", totals->total_allocated_bytes, COFFER_UNIT_BYTES);
+    trace_add_error(root, "total_allocated", trace, totals->allocs);
     coffer_node_add_u64(root, "peak_bytes", totals->peak_bytes, COFFER_UNIT_BYTES);
+    trace_add_error(root, "peak", trace, totals->peak_allocs);
     coffer_node_add_u64(root, "peak_allocs", totals->peak_allocs, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "peak_event", totals->peak_event, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "peak_time_us", totals->peak_time_us, COFFER_UNIT_MICROSECONDS);
     coffer_node_add_u64(root, "live_bytes_at_end", totals->live_bytes_at_end, COFFER_UNIT_BYTES);
+    trace_add_error(root, "live_at_end", trace, totals->live_allocs_at_end);
     coffer_node_add_u64(root, "live_allocs_at_end", totals->live_allocs_at_end, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "temporary_allocs", totals->temporary_allocs, COFFER_UNIT_NONE);
     coffer_node_add_u64(root, "temporary_bytes", totals->temporary_bytes, COFFER_UNIT_BYTES);
@@ -102,7 +106,7 @@ static coffer_status stats_trace_add(coffer_node *root, const stack_report *top,
 {
     coffer_node_add_text(root, "file", path);
     coffer_node_add_text(root, "format", "mlyze");
-    add_totals(root, coffer_mlyze_stats_totals(top->stats));
+    add_totals(root, top->trace, coffer_mlyze_stats_totals(top->stats));
     add_completeness(root, top->trace);
     add_histogram(root, "sizes", "from_bytes", coffer_mlyze_stats_sizes(top->stats));
     add_histogram(root, "lifetimes", "from_us", coffer_mlyze_stats_lifetimes(top->stats));
@@ -120,7 +124,7 @@ static void print_title(const char *title, FILE *out)
 
 static void print_totals(const coffer_mlyze *trace, const coffer_mlyze_totals *totals, FILE *out)
 {
-    term_text count, bytes, time;
+    term_text count, bytes, time, error;
     term_table *table = term_table_new();
     term_table_indent(table, 2);
     term_table_column(table, NULL, TERM_LEFT);
@@ -129,16 +133,19 @@ static void print_totals(const coffer_mlyze *trace, const coffer_mlyze_totals *t
     term_table_cellf(table, "%s, %s event%s", trace_time(time, trace, totals->duration_us),
                      term_count(count, totals->events), term_plural(totals->events));
     term_table_cell(table, "allocated");
-    term_table_cellf(table, "%s in %s allocation%s", term_bytes(bytes, totals->total_allocated_bytes),
-                     term_count(count, totals->allocs), term_plural(totals->allocs));
+    term_table_cellf(table, "%s%s in %s allocation%s", term_bytes(bytes, totals->total_allocated_bytes),
+                     trace_error(error, trace, totals->allocs), term_count(count, totals->allocs),
+                     term_plural(totals->allocs));
     term_table_cell(table, "peak");
-    term_table_cellf(table, "%s in %s block%s", term_bytes(bytes, totals->peak_bytes),
-                     term_count(count, totals->peak_allocs), term_plural(totals->peak_allocs));
+    term_table_cellf(table, "%s%s in %s block%s", term_bytes(bytes, totals->peak_bytes),
+                     trace_error(error, trace, totals->peak_allocs), term_count(count, totals->peak_allocs),
+                     term_plural(totals->peak_allocs));
     term_table_cell(table, "");
     term_table_cellf(table, "%s after the start, event %s", trace_time(time, trace, totals->peak_time_us),
                      term_count(count, totals->peak_event));
     term_table_cell(table, "live at the end");
-    term_table_cellf(table, "%s in %s block%s", term_bytes(bytes, totals->live_bytes_at_end),
+    term_table_cellf(table, "%s%s in %s block%s", term_bytes(bytes, totals->live_bytes_at_end),
+                     trace_error(error, trace, totals->live_allocs_at_end),
                      term_count(count, totals->live_allocs_at_end), term_plural(totals->live_allocs_at_end));
     if (trace_has_order(trace)) {
         double share = totals->allocs ? (double)totals->temporary_allocs / (double)totals->allocs : 0;
@@ -348,6 +355,7 @@ static coffer_status stats_trace_print(const stack_report *top, const char *path
     term_print_text(out, path, strlen(path), 0);
     fprintf(out, "%s\n", term_off(out));
     print_totals(top->trace, totals, out);
+    trace_print_sampling("  ", top->trace, totals->allocs, out);
     print_remarks(totals, out);
     print_histogram("sizes", coffer_mlyze_stats_sizes(top->stats), false, out);
     if (trace_has_order(top->trace))

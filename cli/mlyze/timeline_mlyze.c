@@ -25,6 +25,7 @@ static const cli_option options[] = {
     { "json", 0, NULL, NULL, "print one JSON object" },
     TRACE_THREADS_OPTION,
     TRACE_SOURCE_OPTIONS,
+    TRACE_DAMAGED_OPTION,
     { 0 },
 };
 
@@ -158,7 +159,9 @@ static int run_on(const cli_args *args, const coffer_mlyze *trace)
     if (status)
         return cli_fail(cli_operand(args, 0), &err, NULL);
     timeline_view view = timeline_view_of(trace, timeline, cli_operand(args, 0));
-    result = show(&view, &request);
+    result = trace_stop_at_damage(args, cli_operand(args, 0), trace);
+    if (result == CLI_OK)
+        result = show(&view, &request);
     coffer_mlyze_timeline_free(timeline);
     return result;
 }

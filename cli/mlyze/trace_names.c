@@ -66,6 +66,44 @@ void trace_add_lost(coffer_node *root, const coffer_mlyze *trace)
         coffer_node_add_text(root, "damage", damaged ? damage.text : repaired.text);
 }
 
+/* ---- Sampled traces ---- */
+
+const char *trace_error(term_text out, const coffer_mlyze *trace, uint64_t allocs)
+{
+    term_text bytes;
+    out[0] = 0;
+    if (coffer_mlyze_sampling_bytes(trace) > 0)
+        snprintf(out, sizeof(term_text), " ± %.20s",
+                 term_bytes(bytes, coffer_mlyze_sampling_error(trace, allocs)));
+    return out;
+}
+
+void trace_add_error(coffer_node *map, const char *prefix, const coffer_mlyze *trace, uint64_t allocs)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%serror_bytes", prefix ? prefix : "", prefix ? "_" : "");
+    if (coffer_mlyze_sampling_bytes(trace) > 0)
+        coffer_node_add_u64(map, name, coffer_mlyze_sampling_error(trace, allocs), COFFER_UNIT_BYTES);
+}
+
+void trace_add_sampling(coffer_node *root, const coffer_mlyze *trace)
+{
+    uint64_t interval = coffer_mlyze_sampling_bytes(trace);
+    if (interval > 0)
+        coffer_node_add_u64(root, "sampling_bytes", interval, COFFER_UNIT_BYTES);
+}
+
+void trace_print_sampling(const char *indent, const coffer_mlyze *trace, uint64_t allocs, FILE *out)
+{
+    uint64_t interval = coffer_mlyze_sampling_bytes(trace);
+    term_text count, bytes;
+    if (interval > 0)
+        fprintf(
+            out,
+            "%sestimated from %s sampled block%s, one for every %s on average; ± with 95 %% probability\n",
+            indent, term_count(count, allocs), term_plural(allocs), term_bytes(bytes, interval));
+}
+
 /* ---- The source of the trace ---- */
 
 static coffer_mlyze_source_info source_of(const coffer_mlyze *trace)

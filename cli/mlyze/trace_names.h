@@ -40,6 +40,15 @@ void trace_tell_note(const char *path, const char *format, ...) COFFER_PRINTF(2,
  * computed. */
 void trace_add_lost(coffer_node *root, const coffer_mlyze *trace);
 
+/* " ± 1.2 MiB" for the bytes of a number of blocks of a sampled trace, else "". */
+const char *trace_error(term_text out, const coffer_mlyze *trace, uint64_t allocs);
+/* "PREFIX_error_bytes", or "error_bytes" for NULL, of a sampled trace. */
+void trace_add_error(coffer_node *map, const char *prefix, const coffer_mlyze *trace, uint64_t allocs);
+/* "sampling_bytes" of a sampled trace. */
+void trace_add_sampling(coffer_node *root, const coffer_mlyze *trace);
+/* The line that explains the estimates of a sampled trace, after this text. */
+void trace_print_sampling(const char *indent, const coffer_mlyze *trace, uint64_t allocs, FILE *out);
+
 /* The numbers of a stack under a measure. */
 typedef struct trace_amount {
     uint64_t bytes, count;

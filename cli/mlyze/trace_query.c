@@ -92,21 +92,49 @@ int mlyze_open_trace(coffer_mlyze **out, char **index, const cli_args *args, con
 
 #define SEE_CHECK \
     "the numbers above are of the events that could be read; 'coffer check %' lists all that is wrong"
+#define SEE_KEEP "--damaged keep leaves the damaged parts out; 'coffer check %' lists all that is wrong"
 
-int mlyze_tell_damage(const char *path, const coffer_mlyze *trace)
+static bool stopped; /* at damage, which is reported */
+
+/* Prints what the trace does not have any more, each with the hint. */
+static int report_damage(const char *path, const coffer_mlyze *trace, const char *hint)
 {
     coffer_error err = COFFER_ERROR_INIT;
     uint64_t blocks = 0, events = 0;
     int result = CLI_OK;
     coffer_mlyze_lost(&blocks, &events, trace);
     if (coffer_mlyze_damage(trace, &err))
-        result = cli_fail(path, &err, SEE_CHECK);
+        result = cli_fail(path, &err, hint);
     if (blocks > 0) {
         coffer__fail(&err, COFFER_E_BAD_CHECKSUM, COFFER_OFFSET_NONE,
                      "%" PRIu64 " event%s in %" PRIu64 " damaged block%s are lost", events,
                      term_plural(events), blocks, term_plural(blocks));
-        result = cli_fail(path, &err, SEE_CHECK);
+        result = cli_fail(path, &err, hint);
     }
+    return result;
+}
+
+int trace_stop_at_damage(const cli_args *args, const char *path, const coffer_mlyze *trace)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    if (!cli_has(args, "damaged") || cli_choice(args, "damaged", 0) != 0)
+        return CLI_OK;
+    int result = report_damage(path, trace, SEE_KEEP);
+    if (result == CLI_OK && coffer_mlyze_repaired(trace, &err))
+        result = cli_fail(path, &err, SEE_KEEP);
+    stopped = stopped || result != CLI_OK;
+    return result == CLI_OK ? CLI_OK : CLI_FINDINGS;
+}
+
+bool trace_stopped(void)
+{
+    return stopped;
+}
+
+int mlyze_tell_damage(const char *path, const coffer_mlyze *trace)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    int result = report_damage(path, trace, SEE_CHECK);
     bool known;
     coffer_mlyze_stack_order(trace, &known);
     if (!known)
@@ -127,10 +155,12 @@ int mlyze_with_trace(const cli_args *args, coffer_source *src,
     int opened = mlyze_open_trace(&trace, &index, args, path, src);
     if (!trace)
         return opened;
-    int result = work(args, trace);
+    int result = trace_stop_at_damage(args, path, trace);
+    if (result == CLI_OK)
+        result = work(args, trace);
     if (result <= CLI_FINDINGS)
         result = cli_worse(result, opened);
-    if (result == CLI_OK || result == CLI_FINDINGS)
+    if (result <= CLI_FINDINGS && !stopped)
         result = cli_worse(result, mlyze_tell_damage(path, trace));
     coffer_mlyze_close(trace);
     coffer__free(index);
@@ -204,7 +234,8 @@ int trace_query_run(trace_query *request, const cli_args *args, const coffer_mly
     request->query.progress = &bar.progress;
     coffer_status status = coffer_mlyze_stats_new(&request->stats, trace, &request->query, &err);
     term_progress_end(&bar);
-    return !status ? CLI_OK : cli_fail(cli_operand(args, 0), &err, NULL);
+    return !status ? trace_stop_at_damage(args, cli_operand(args, 0), trace)
+                   : cli_fail(cli_operand(args, 0), &err, NULL);
 }
 
 void trace_query_free(trace_query *request)

@@ -40,7 +40,16 @@ extern const cli_old_spelling trace_what_old[];
     {                                                                \
         "threads", 0, "N", NULL, "number of threads", "one per core" \
     }
-#define TRACE_WORK_OPTIONS TRACE_SOURCE_OPTIONS, TRACE_MEMORY_OPTION, TRACE_THREADS_OPTION
+/* Unlike other files, a trace is often incomplete: its program was killed, or the disk was full. */
+#define TRACE_DAMAGED_OPTION                                                                           \
+    {                                                                                                  \
+        "damaged", 0, "MODE", "stop|keep",                                                             \
+            "damaged parts: leave them out, report them and exit with 1 (keep), or print nothing but " \
+            "the error (stop)",                                                                        \
+            "keep"                                                                                     \
+    }
+#define TRACE_WORK_OPTIONS \
+    TRACE_SOURCE_OPTIONS, TRACE_MEMORY_OPTION, TRACE_THREADS_OPTION, TRACE_DAMAGED_OPTION
 
 typedef struct trace_query {
     coffer_mlyze_stats_opts query;
@@ -52,6 +61,10 @@ typedef struct trace_query {
 int trace_query_init(trace_query *out, const cli_args *args, const coffer_mlyze *trace);
 /* Parses the option's value as a moment into *event; unchanged without the option. */
 int trace_query_moment(uint64_t *event, const cli_args *args, const char *option, const coffer_mlyze *trace);
+/* For --damaged stop, after the trace was read and before anything is printed: CLI_FINDINGS after a message
+ * when parts of the trace are damaged or were lost in a repair, else 0. */
+int trace_stop_at_damage(const cli_args *args, const char *path, const coffer_mlyze *trace);
+bool trace_stopped(void); /* whether it did */
 int trace_query_run(trace_query *request, const cli_args *args, const coffer_mlyze *trace);
 void trace_query_free(trace_query *request);
 

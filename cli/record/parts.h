@@ -10,12 +10,12 @@ int cli_recover_operands(const cli_args *args);
 
 /* The trace of the parts as they are now, in a temporary folder. */
 typedef struct cli_parts {
-    char folder[2048], path[2100];
-    bool running; /* the recording has not ended */
+    char *folder, *path; /* NULL: `path` exists, or has no parts */
+    bool running;        /* the recording has not ended */
 } cli_parts;
 
-/* False when `path` exists, or has no parts. */
-bool cli_parts_copy(cli_parts *out, const char *path);
+/* 0, or the exit status after a message. After success cli_parts_remove() must follow. */
+int cli_parts_copy(cli_parts *out, const char *path);
 void cli_parts_remove(cli_parts *parts);
 
 #endif

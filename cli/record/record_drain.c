@@ -66,22 +66,21 @@ void record_stop(record_reader *reader, const record_session *session, const cof
 
 /* ---- One ring ---- */
 
-static uint64_t word_at(const coffer__record_slot *ring, uint64_t at)
-{
-    return ring->ring[at & (COFFER__RECORD_RING_WORDS - 1)];
-}
-
 static void copy_words(uint64_t *out, const coffer__record_slot *ring, uint64_t at, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
-        out[i] = word_at(ring, at + i);
+        out[i] = record_word(ring, at + i);
 }
 
-static void take_words(coffer__record_slot *ring, uint64_t tail)
+/* more : the pass continues with this ring. A writer that waits is then woken when half of its ring is empty:
+ * each time it waits costs both sides a switch of processes. */
+static void take_words(coffer__record_slot *ring, uint64_t tail, bool more)
 {
+    uint64_t left = atomic_load_explicit(&ring->head, memory_order_relaxed) - tail;
     atomic_store_explicit(&ring->tail, tail, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&ring->waits, memory_order_relaxed)) {
+    if ((!more || left <= COFFER__RECORD_RING_WORDS / 2) &&
+        atomic_load_explicit(&ring->waits, memory_order_relaxed)) {
         atomic_fetch_add(&ring->room, 1);
         syscall(SYS_futex, &ring->room, FUTEX_WAKE, 1, NULL, NULL, 0);
     }
@@ -93,9 +92,18 @@ static record_session *session_of(const record_reader *reader, uint32_t number)
 }
 
 /* A stack becomes a part of the trace when an allocation uses it: by then all its modules are known. */
-static bool keep_stack(record_slot *slot, const coffer__record_slot *ring, uint64_t at, uint64_t count)
+static bool keep_stack(record_slot *slot, const coffer__record_slot *ring, uint64_t at, uint64_t other)
 {
-    size_t need = slot->raw_len + 2 + (size_t)count;
+    uint64_t second = record_word(ring, at + 1), number = second & UINT32_MAX;
+    size_t kept = (size_t)(second >> 32);
+    if (!slot->last)
+        slot->last = coffer__alloc_array(RECORD_FRAMES_MAX, sizeof *slot->last);
+    if (!slot->last || kept > slot->last_count || other > RECORD_FRAMES_MAX - kept)
+        return false;
+    memmove(slot->last + other, slot->last + slot->last_count - kept, kept * sizeof slot->last[0]);
+    copy_words(slot->last, ring, at + 3, other);
+    size_t count = slot->last_count = (size_t)other + kept;
+    size_t need = slot->raw_len + 2 + count;
     if (need > slot->raw_capacity) {
         size_t capacity = need > 2 * slot->raw_capacity ? need + 4096 : 2 * slot->raw_capacity;
         uint64_t *larger = coffer__realloc(slot->raw, capacity * sizeof *larger);
@@ -104,15 +112,14 @@ static bool keep_stack(record_slot *slot, const coffer__record_slot *ring, uint6
         slot->raw = larger;
         slot->raw_capacity = capacity;
     }
-    uint64_t number = word_at(ring, at + 1);
     uint64_t *entry = slot->raw + slot->raw_len;
-    entry[0] = word_at(ring, at + 2);
+    entry[0] = record_word(ring, at + 2);
     entry[1] = count;
-    copy_words(entry + 2, ring, at + 3, count);
+    memcpy(entry + 2, slot->last, count * sizeof *entry);
     record_map_remove(&slot->stacks, number);
-    bool kept = record_map_put(&slot->pending, number, slot->raw_len + 1);
+    bool added = record_map_put(&slot->pending, number, slot->raw_len + 1);
     slot->raw_len = need;
-    return kept;
+    return added;
 }
 
 static coffer_status stack_of(uint64_t *id, record_session *session, record_slot *slot, uint64_t number)
@@ -148,14 +155,15 @@ static coffer_status take_module(record_session *session, const coffer__record_s
     return record_session_module(session, words, (size_t)count);
 }
 
-static coffer_status take_code(record_session *session, const coffer__record_slot *ring, uint64_t at,
-                               uint64_t count)
+static coffer_status take_names(record_session *session, const coffer__record_slot *ring, uint64_t at,
+                                uint64_t count, uint8_t kind)
 {
     uint64_t words[COFFER__RECORD_TEXT_MAX / 8 + 8];
     if (count < 2 || count > sizeof words / sizeof words[0])
         return COFFER_OK;
     copy_words(words, ring, at, count);
-    return record_session_code(session, words, (size_t)count);
+    return kind == COFFER__RECORD_CODE ? record_session_code(session, words, (size_t)count)
+                                       : record_snapshot_name(session, words, (size_t)count);
 }
 
 /* Takes the records without a time at the front of a ring. Sets slot->next_time, or UINT64_MAX when the
@@ -166,7 +174,7 @@ static coffer_status take_untimed(record_session *session, record_slot *slot, co
     coffer_status status = COFFER_OK;
     slot->next_time = UINT64_MAX;
     while (tail < slot->head && !status) {
-        uint64_t word = word_at(ring, tail), rest = word >> 8;
+        uint64_t word = record_word(ring, tail), rest = word >> 8;
         uint8_t kind = (uint8_t)word;
         if (kind == COFFER__RECORD_STACK) {
             keep_stack(slot, ring, tail, rest);
@@ -175,9 +183,9 @@ static coffer_status take_untimed(record_session *session, record_slot *slot, co
             if (session->writer)
                 status = take_module(session, ring, tail + 1, rest);
             tail += 1 + rest;
-        } else if (kind == COFFER__RECORD_CODE) {
+        } else if (kind == COFFER__RECORD_CODE || kind == COFFER__RECORD_NAME) {
             if (session->writer)
-                status = take_code(session, ring, tail + 1, rest);
+                status = take_names(session, ring, tail + 1, rest, kind);
             tail += 1 + rest;
         } else {
             slot->next_time = rest;
@@ -185,7 +193,7 @@ static coffer_status take_untimed(record_session *session, record_slot *slot, co
         }
     }
     if (tail != start)
-        take_words(ring, tail);
+        take_words(ring, tail, false);
     return status;
 }
 
@@ -193,23 +201,23 @@ static coffer_status take_marker(record_session *session, const coffer__record_s
                                  uint64_t time)
 {
     uint64_t words[COFFER__RECORD_TEXT_MAX / 8 + 1];
-    uint64_t len = word_at(ring, tail + 1);
+    uint64_t len = record_word(ring, tail + 1);
     if (len > COFFER__RECORD_TEXT_MAX)
         return COFFER_OK;
     copy_words(words, ring, tail + 2, (len + 7) / 8);
     return record_session_marker(session, time, (const char *)words, (size_t)len);
 }
 
-static void follow_live(record_session *session, const coffer_mlyze_events *one)
+static void follow_live(record_session *session, const record_event *event)
 {
-    uint64_t *size = record_map_find(&session->live, one->address[0]);
+    uint64_t *size = record_map_find(&session->live, event->address);
     if (size) {
         session->live_bytes -= *size;
-        record_map_remove(&session->live, one->address[0]);
+        record_map_remove(&session->live, event->address);
     }
-    if (one->type[0] == COFFER_MLYZE_ALLOC && record_map_put(&session->live, one->address[0], one->size[0])) {
+    if (event->type == COFFER_MLYZE_ALLOC && record_map_put(&session->live, event->address, event->size)) {
         session->allocs++;
-        session->live_bytes += one->size[0];
+        session->live_bytes += event->size;
         if (session->live_bytes > session->peak_bytes)
             session->peak_bytes = session->live_bytes;
     }
@@ -227,9 +235,9 @@ static uint64_t represented(uint64_t size, uint64_t interval)
 static coffer_status take_mapping(record_session *session, record_slot *slot, const coffer__record_slot *ring,
                                   uint64_t tail, uint64_t time)
 {
-    uint64_t second = word_at(ring, tail + 1), third = word_at(ring, tail + 2);
+    uint64_t second = record_word(ring, tail + 1), third = record_word(ring, tail + 2);
     uint64_t address = second & COFFER__RECORD_ADDRESS_MASK;
-    if ((uint8_t)word_at(ring, tail) == COFFER__RECORD_UNMAPPED)
+    if ((uint8_t)record_word(ring, tail) == COFFER__RECORD_UNMAPPED)
         return record_session_unmap(session, time, address, third);
     uint64_t number = second >> COFFER__RECORD_ADDRESS_BITS | third >> COFFER__RECORD_ADDRESS_BITS << 16;
     record_mapping mapping = { .start = address,
@@ -240,49 +248,52 @@ static coffer_status take_mapping(record_session *session, record_slot *slot, co
 }
 
 /* Takes the event at the front of a ring; returns the words it has. */
-static uint64_t take_event(coffer_status *status, const record_reader *reader, record_session *session,
+static uint64_t take_event(coffer_status *status, record_reader *reader, record_session *session,
                            record_slot *slot, const coffer__record_slot *ring, uint64_t tail)
 {
-    uint64_t word = word_at(ring, tail), size = 0, id = 0;
-    uint8_t kind = (uint8_t)word, type = COFFER_MLYZE_FREE;
-    uint64_t time = us_of(reader, session, word >> 8), second = word_at(ring, tail + 1);
+    uint64_t word = record_word(ring, tail);
+    uint8_t kind = (uint8_t)word;
+    uint64_t time = us_of(reader, session, word >> 8), second = record_word(ring, tail + 1);
     if (kind == COFFER__RECORD_MARKER) {
         *status = session->writer ? take_marker(session, ring, tail, time) : COFFER_OK;
         return 2 + (second + 7) / 8;
     }
     if (kind == COFFER__RECORD_COLLECTION) {
-        *status = session->writer ? record_session_collection(session, time, second, word_at(ring, tail + 2))
-                                  : COFFER_OK;
+        *status = session->writer
+                      ? record_session_collection(session, time, second, record_word(ring, tail + 2))
+                      : COFFER_OK;
         return 3;
     }
     if (kind == COFFER__RECORD_MAPPED || kind == COFFER__RECORD_UNMAPPED) {
         *status = session->writer ? take_mapping(session, slot, ring, tail, time) : COFFER_OK;
         return 3;
     }
-    uint64_t address = second & COFFER__RECORD_ADDRESS_MASK, words = 2;
+    if (record_snapshot_words(kind)) {
+        *status = session->writer ? record_snapshot_event(session, ring, tail, time) : COFFER_OK;
+        return record_snapshot_words(kind);
+    }
+    uint64_t words = 2;
+    record_event event = { .time = time,
+                           .address = second & COFFER__RECORD_ADDRESS_MASK,
+                           .thread = (uint16_t)(slot->thread < UINT16_MAX ? slot->thread : UINT16_MAX),
+                           .type = COFFER_MLYZE_FREE };
     if (kind == COFFER__RECORD_ALLOC) {
-        uint64_t third = word_at(ring, tail + 2);
+        uint64_t third = record_word(ring, tail + 2);
         uint64_t number = second >> COFFER__RECORD_ADDRESS_BITS | third >> COFFER__RECORD_ADDRESS_BITS << 16;
-        type = COFFER_MLYZE_ALLOC;
-        size = third & COFFER__RECORD_ADDRESS_MASK;
+        event.type = COFFER_MLYZE_ALLOC;
+        event.size = third & COFFER__RECORD_ADDRESS_MASK;
         words = 3;
         if (reader->options->sample_bytes)
-            size = represented(size, reader->options->sample_bytes);
+            event.size = represented(event.size, reader->options->sample_bytes);
         if (session->writer)
-            *status = stack_of(&id, session, slot, number);
+            *status = stack_of(&event.id, session, slot, number);
     }
-    uint16_t thread = (uint16_t)(slot->thread < UINT16_MAX ? slot->thread : UINT16_MAX);
-    coffer_mlyze_events one = { .count = 1,
-                                .time = &time,
-                                .address = &address,
-                                .size = &size,
-                                .id = &id,
-                                .thread = &thread,
-                                .type = &type };
     if (!*status && session->writer)
-        *status = record_session_put(session, &one);
-    if (reader->options->live)
-        follow_live(session, &one);
+        *status = record_session_put(session, &event);
+    if (reader->options->live || reader->options->snapshot_at_peak)
+        follow_live(session, &event);
+    if (reader->options->snapshot_at_peak)
+        record_snapshot_at_peak(reader, session);
     return words;
 }
 
@@ -294,10 +305,11 @@ static coffer_status take_until(record_reader *reader, record_session *session, 
     coffer_status status = COFFER_OK;
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed), shown = tail;
     while (!status && tail < slot->head) {
-        uint64_t word = word_at(ring, tail);
+        uint64_t word = record_word(ring, tail);
         uint8_t kind = (uint8_t)word;
-        if (kind == COFFER__RECORD_STACK || kind == COFFER__RECORD_MODULE || kind == COFFER__RECORD_CODE) {
-            take_words(ring, tail);
+        if (kind == COFFER__RECORD_STACK || kind == COFFER__RECORD_MODULE || kind == COFFER__RECORD_CODE ||
+            kind == COFFER__RECORD_NAME) {
+            take_words(ring, tail, true);
             shown = tail;
             status = take_untimed(session, slot, ring);
             tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
@@ -308,12 +320,12 @@ static coffer_status take_until(record_reader *reader, record_session *session, 
         tail += take_event(&status, reader, session, slot, ring, tail);
         reader->events++;
         if (tail - shown >= PORTION) {
-            take_words(ring, tail);
+            take_words(ring, tail, true);
             shown = tail;
         }
     }
-    slot->next_time = tail < slot->head ? word_at(ring, tail) >> 8 : UINT64_MAX;
-    take_words(ring, tail);
+    slot->next_time = tail < slot->head ? record_word(ring, tail) >> 8 : UINT64_MAX;
+    take_words(ring, tail, false);
     return status;
 }
 
@@ -322,7 +334,7 @@ static coffer_status take_until(record_reader *reader, record_session *session, 
 /* A ring whose session cannot be written any more is emptied, so that nobody waits for it. */
 static void empty(record_slot *slot, coffer__record_slot *ring)
 {
-    take_words(ring, slot->head);
+    take_words(ring, slot->head, false);
     slot->next_time = UINT64_MAX;
 }
 
@@ -436,6 +448,7 @@ void record_slot_free(record_slot *slot)
     record_map_free(&slot->stacks);
     record_map_free(&slot->pending);
     coffer__free(slot->raw);
+    coffer__free(slot->last);
     *slot = (record_slot){ 0 };
 }
 

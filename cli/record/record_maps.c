@@ -10,18 +10,13 @@
 
 static coffer_status put(record_session *session, uint8_t type, uint64_t time, const record_mapping *mapping)
 {
-    uint64_t address = mapping->start, size = mapping->end - mapping->start, id = mapping->stack;
-    uint16_t thread = mapping->thread;
-    if (type == COFFER_MLYZE_FREE)
-        size = id = thread = 0;
-    coffer_mlyze_events one = { .count = 1,
-                                .time = &time,
-                                .address = &address,
-                                .size = &size,
-                                .id = &id,
-                                .thread = &thread,
-                                .type = &type };
-    return record_session_put(session, &one);
+    record_event event = { .time = time, .address = mapping->start, .type = type };
+    if (type == COFFER_MLYZE_ALLOC) {
+        event.size = mapping->end - mapping->start;
+        event.id = mapping->stack;
+        event.thread = mapping->thread;
+    }
+    return record_session_put(session, &event);
 }
 
 static coffer_status insert(record_session *session, uint64_t time, const record_mapping *mapping)

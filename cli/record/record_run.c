@@ -37,7 +37,7 @@ typedef struct recording {
 
 /* ---- Signals ---- */
 
-static volatile sig_atomic_t child_pid, toggle_signal, toggles;
+static volatile sig_atomic_t child_pid, toggle_signal, toggles, snapshot_signal, snapshots_asked;
 
 /* The terminal sends its signals to the program as well; those that a process sent are passed on. */
 static void pass_on(int number, siginfo_t *info, void *context)
@@ -46,17 +46,20 @@ static void pass_on(int number, siginfo_t *info, void *context)
     int saved = errno;
     if (number == toggle_signal)
         toggles++;
+    else if (number == snapshot_signal)
+        snapshots_asked = 1;
     else if (number != SIGCHLD && info->si_code <= 0 && child_pid > 0)
         kill((pid_t)child_pid, number);
     errno = saved;
 }
 
-static void catch_signals(int toggle)
+static void catch_signals(const record_options *options)
 {
     static const int numbers[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGALRM };
     struct sigaction action = { .sa_sigaction = pass_on, .sa_flags = SA_SIGINFO };
     sigemptyset(&action.sa_mask);
-    toggle_signal = toggle;
+    toggle_signal = options->toggle;
+    snapshot_signal = options->snapshot_signal;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         struct sigaction old;
         /* A signal that is ignored (nohup) stays ignored, here and in the program. */
@@ -416,6 +419,7 @@ static void keep_house(recording *run)
             record_stop(reader, session, &session->err);
     }
     check_limits(run, now);
+    record_snapshot_by_time(reader, now);
     if (run->options->live && !run->options->quiet && term_is_terminal(stderr))
         show_live(run);
 }
@@ -434,6 +438,16 @@ static void switch_recording(recording *run)
     cli_warn(NULL, on ? "recording" : "recording paused");
 }
 
+/* One snapshot of each process, however often the signal came since the last pass. */
+static void answer_signal(recording *run)
+{
+    if (!snapshots_asked)
+        return;
+    snapshots_asked = 0;
+    for (size_t i = 0; i < run->reader.session_count; i++)
+        record_snapshot_ask(&run->reader, run->reader.sessions[i]);
+}
+
 static void watch(recording *run)
 {
     coffer__record_control *control = &run->reader.memory->control;
@@ -445,6 +459,7 @@ static void watch(recording *run)
         bool busy = record_drain(&run->reader);
         atomic_fetch_add(&control->heartbeat, 1);
         switch_recording(run);
+        answer_signal(run);
         keep_house(run);
         if (!busy && all_over(run))
             return;
@@ -469,6 +484,7 @@ static void report_end(recording *run)
         cli_warn(run->options->output,
                  "%" PRIu64 " event%s of signal handlers or of more than %d threads %s not recorded", dropped,
                  term_plural(dropped), COFFER__RECORD_SLOTS, dropped == 1 ? "was" : "were");
+    record_snapshot_report(&run->reader);
     uint32_t refused = atomic_load(&memory->control.refused);
     if (refused > 0)
         cli_warn(run->options->output,
@@ -548,7 +564,7 @@ int record_run(const cli_args *args, const record_options *options)
     int status = begin(&run, args, program, &library);
     if (status)
         goto out;
-    catch_signals(options->toggle);
+    catch_signals(options);
     if (spawn(&run, program, library, &err)) {
         coffer_mlyze_writer_discard(run.reader.sessions[0]->writer);
         status = cli_fail(program, &err, NULL);

@@ -77,17 +77,10 @@ coffer_status record_session_open(record_session *session, const record_options 
 {
     coffer_mlyze_writer_opts opts = COFFER_MLYZE_WRITER_OPTS_INIT;
     coffer_error *err = &session->err;
-    coffer_mlyze_events *batch = &session->batch;
     struct timeval now;
     gettimeofday(&now, NULL);
     session->epoch_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_usec;
     char *extra = record_metadata(session, false, options->sample_bytes);
-    batch->time = coffer__alloc_array(RECORD_BATCH, 8);
-    batch->address = coffer__alloc_array(RECORD_BATCH, 8);
-    batch->size = coffer__alloc_array(RECORD_BATCH, 8);
-    batch->id = coffer__alloc_array(RECORD_BATCH, 8);
-    batch->thread = coffer__alloc_array(RECORD_BATCH, 2);
-    batch->type = coffer__alloc_array(RECORD_BATCH, 1);
     opts.recording = true;
     session->archive = options->archive;
     opts.archive = options->archive && !options->symbols; /* naming the frames writes it again */
@@ -95,12 +88,8 @@ coffer_status record_session_open(record_session *session, const record_options 
     opts.overwrite = options->force;
     opts.start_time_us = session->epoch_us;
     opts.extra_json = extra;
-    coffer_status status;
-    if (!extra || !batch->time || !batch->address || !batch->size || !batch->id || !batch->thread ||
-        !batch->type)
-        status = no_memory(err);
-    else
-        status = coffer_mlyze_writer_create(&session->writer, session->path, &opts, err);
+    coffer_status status =
+        extra ? coffer_mlyze_writer_create(&session->writer, session->path, &opts, err) : no_memory(err);
     coffer__free(extra);
     return status;
 }
@@ -117,13 +106,8 @@ void record_session_free(record_session *session)
     record_map_free(&session->frames);
     record_map_free(&session->stacks);
     record_map_free(&session->codes);
+    record_map_free(&session->names);
     record_map_free(&session->live);
-    coffer__free(session->batch.time);
-    coffer__free(session->batch.address);
-    coffer__free(session->batch.size);
-    coffer__free(session->batch.id);
-    coffer__free(session->batch.thread);
-    coffer__free(session->batch.type);
     coffer__free(session->path);
     coffer__free(session->command);
     coffer__free(session);
@@ -333,40 +317,33 @@ coffer_status record_session_stack(uint64_t *id, record_session *session, uint64
 
 static coffer_status put_batch(record_session *session)
 {
-    coffer_status status = COFFER_OK;
-    if (session->batch.count > 0 && session->writer)
-        status = coffer_mlyze_writer_put_events(session->writer, &session->batch, &session->err);
-    session->batch.count = 0;
-    return status;
+    record_batch *batch = &session->batch;
+    const coffer_mlyze_events events = { .count = batch->count,
+                                         .time = batch->time,
+                                         .address = batch->address,
+                                         .size = batch->size,
+                                         .id = batch->id,
+                                         .thread = batch->thread,
+                                         .type = batch->type };
+    batch->count = 0;
+    return events.count > 0 && session->writer
+               ? coffer_mlyze_writer_put_events(session->writer, &events, &session->err)
+               : COFFER_OK;
 }
 
-coffer_status record_session_put(record_session *session, const coffer_mlyze_events *one)
+coffer_status record_session_put(record_session *session, const record_event *event)
 {
-    coffer_mlyze_events *batch = &session->batch;
+    record_batch *batch = &session->batch;
     size_t at = batch->count++;
-    batch->time[at] = one->time[0];
-    batch->address[at] = one->address[0];
-    batch->size[at] = one->size[0];
-    batch->id[at] = one->id[0];
-    batch->thread[at] = one->thread[0];
-    batch->type[at] = one->type[0];
+    batch->time[at] = event->time;
+    batch->address[at] = event->address;
+    batch->size[at] = event->size;
+    batch->id[at] = event->id;
+    batch->thread[at] = event->thread;
+    batch->type[at] = event->type;
     session->events++;
-    session->last_us = one->time[0];
+    session->last_us = event->time;
     return batch->count == RECORD_BATCH ? put_batch(session) : COFFER_OK;
-}
-
-static coffer_status put(record_session *session, uint8_t type, uint64_t time, uint64_t size, uint64_t id,
-                         uint16_t thread)
-{
-    uint64_t address = 0;
-    coffer_mlyze_events one = { .count = 1,
-                                .time = &time,
-                                .address = &address,
-                                .size = &size,
-                                .id = &id,
-                                .thread = &thread,
-                                .type = &type };
-    return record_session_put(session, &one);
 }
 
 coffer_status record_session_marker(record_session *session, uint64_t time, const char *text, size_t len)
@@ -377,25 +354,31 @@ coffer_status record_session_marker(record_session *session, uint64_t time, cons
         return no_memory(&session->err);
     coffer_status status = coffer_mlyze_writer_add_function(&id, session->writer, name, &session->err);
     coffer__free(name);
-    return status ? status : put(session, COFFER_MLYZE_MARKER, time, 0, id, 0);
+    const record_event event = { .time = time, .id = id, .type = COFFER_MLYZE_MARKER };
+    return status ? status : record_session_put(session, &event);
 }
 
 coffer_status record_session_collection(record_session *session, uint64_t time, uint64_t objects,
                                         uint64_t bytes)
 {
-    return put(session, COFFER_MLYZE_GC, time, bytes, objects, 0);
+    const record_event event = { .time = time, .size = bytes, .id = objects, .type = COFFER_MLYZE_GC };
+    return record_session_put(session, &event);
 }
 
 coffer_status record_session_thread(record_session *session, uint16_t thread, const char *name)
 {
     uint64_t id = 0;
     coffer_status status = coffer_mlyze_writer_add_function(&id, session->writer, name, &session->err);
-    return status ? status : put(session, COFFER_MLYZE_THREAD, session->last_us, 0, id, thread);
+    const record_event event = {
+        .time = session->last_us, .id = id, .thread = thread, .type = COFFER_MLYZE_THREAD
+    };
+    return status ? status : record_session_put(session, &event);
 }
 
 coffer_status record_session_rss(record_session *session, uint64_t bytes)
 {
-    return put(session, COFFER_MLYZE_RSS, session->last_us, bytes, 0, 0);
+    const record_event event = { .time = session->last_us, .size = bytes, .type = COFFER_MLYZE_RSS };
+    return record_session_put(session, &event);
 }
 
 coffer_status record_session_flush(record_session *session)

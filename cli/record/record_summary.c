@@ -6,7 +6,7 @@
 #include "mlyze/trace_names.h"
 #include "term.h"
 
-#include <math.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,18 +58,17 @@ static void print_top(const coffer_mlyze *trace, const coffer_mlyze_stats *stats
     coffer__free(rows);
 }
 
-/* The sum of n samples is a sum of random amounts: its standard error is at most 1/√n of it when the samples
- * are smaller than the interval. */
-static void print_sampling(const coffer_mlyze_totals *totals, uint64_t interval)
+static void print_sampling(const coffer_mlyze *trace, const coffer_mlyze_totals *totals)
 {
     term_text every, count;
-    double error = totals->allocs > 0 ? 100 / sqrt((double)totals->allocs) : 100;
+    double error = (double)coffer_mlyze_sampling_error(trace, totals->allocs);
     fprintf(
         stderr,
         "  estimated from %s sampled block%s, one for every %s on average: the total is within ±%.1f %% with "
         "95 %% probability\n",
-        term_count(count, totals->allocs), term_plural(totals->allocs), term_bytes(every, interval),
-        1.96 * error);
+        term_count(count, totals->allocs), term_plural(totals->allocs),
+        term_bytes(every, coffer_mlyze_sampling_bytes(trace)),
+        totals->total_allocated_bytes > 0 ? 100 * error / (double)totals->total_allocated_bytes : 0);
 }
 
 static void print_totals(const record_session *session, const coffer_mlyze_totals *totals)
@@ -105,10 +104,13 @@ void record_summarize(const record_session *session, const record_options *optio
     } else {
         print_totals(session, coffer_mlyze_stats_totals(stats));
         if (options->sample_bytes)
-            print_sampling(coffer_mlyze_stats_totals(stats), options->sample_bytes);
+            print_sampling(trace, coffer_mlyze_stats_totals(stats));
         print_top(trace, stats);
         fprintf(stderr, "  look further: coffer peak %s, coffer leaks %s, coffer flame %s -o flame.svg\n",
                 session->path, session->path, session->path);
+        if (session->snapshots > 0)
+            fprintf(stderr, "  %" PRIu64 " heap snapshot%s: coffer heap %s\n", session->snapshots,
+                    term_plural(session->snapshots), session->path);
     }
     coffer_mlyze_stats_free(stats);
     coffer_mlyze_close(trace);

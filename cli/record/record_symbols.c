@@ -144,7 +144,13 @@ static coffer_status copy_stacks(naming *work, coffer_error *err)
     return status;
 }
 
-/* Stacks, and names of markers and threads, have other ids in the new trace. */
+static bool has_name(uint8_t type)
+{
+    return type == COFFER_MLYZE_MARKER || type == COFFER_MLYZE_THREAD || type == COFFER_MLYZE_OBJECT ||
+           type == COFFER_MLYZE_REFERENCE;
+}
+
+/* Stacks and names have other ids in the new trace. */
 static coffer_status rename_events(naming *work, coffer_mlyze_events *events, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
@@ -153,7 +159,7 @@ static coffer_status rename_events(naming *work, coffer_mlyze_events *events, co
             const uint64_t *id = record_map_find(&work->stacks, events->id[i] + 1);
             events->id[i] = id ? *id : events->id[i];
         }
-        if (events->type[i] != COFFER_MLYZE_MARKER && events->type[i] != COFFER_MLYZE_THREAD)
+        if (!has_name(events->type[i]))
             continue;
         const char *name = coffer_mlyze_function_name(work->trace, events->id[i]);
         status = coffer_mlyze_writer_add_function(&events->id[i], work->writer, name ? name : "?", err);

@@ -37,7 +37,22 @@ typedef struct record_mapping {
     uint16_t thread;
 } record_mapping;
 
-enum { RECORD_BATCH = 4096 };
+enum { RECORD_BATCH = 4096, RECORD_FRAMES_MAX = 2 * COFFER__RECORD_DEPTH_MAX };
+
+/* One event; the columns mean what those of coffer_mlyze_events mean. */
+typedef struct record_event {
+    uint64_t time, address, size, id;
+    uint16_t thread;
+    uint8_t type;
+} record_event;
+
+/* Events that the writer gets at once. */
+typedef struct record_batch {
+    size_t count;
+    uint64_t time[RECORD_BATCH], address[RECORD_BATCH], size[RECORD_BATCH], id[RECORD_BATCH];
+    uint16_t thread[RECORD_BATCH];
+    uint8_t type[RECORD_BATCH];
+} record_batch;
 
 typedef struct record_session {
     uint32_t number, parent;
@@ -56,14 +71,19 @@ typedef struct record_session {
     size_t frame_count, frame_capacity;
     record_map stacks; /* hash -> id */
     /* The stack that was added last, outermost frame first: most of the next one is the same. */
-    uint64_t last_frames[2 * COFFER__RECORD_DEPTH_MAX], last_ids[2 * COFFER__RECORD_DEPTH_MAX];
+    uint64_t last_frames[RECORD_FRAMES_MAX], last_ids[RECORD_FRAMES_MAX];
     size_t last_count;
-    record_map codes;     /* key of a Python function -> function id << 32 | file id */
-    record_mapping *maps; /* with --mmap */
+    record_map codes;        /* key of a Python function -> function id << 32 | file id */
+    record_map names;        /* number of a name in a heap snapshot -> function id */
+    uint64_t object;         /* of the heap snapshot, whose references follow */
+    uint64_t snapshots;      /* complete ones */
+    uint64_t snapshot_us;    /* when the last one was asked for */
+    uint64_t snapshot_bytes; /* live bytes then */
+    record_mapping *maps;    /* with --mmap */
     size_t map_count, map_capacity;
     uint64_t events, last_us, flushed_events;
-    coffer_mlyze_events batch;
-    record_map live; /* with --live: address -> size */
+    record_batch batch;
+    record_map live; /* with --live and --snapshot-at-peak: address -> size */
     uint64_t live_bytes, peak_bytes, allocs;
     coffer_error err; /* why it stopped */
 } record_session;
@@ -76,6 +96,9 @@ typedef struct record_options {
     uint32_t depth, flags;
     uint64_t duration_us, max_size, sample_bytes;
     int toggle; /* signal, or 0 */
+    bool snapshot_at_peak;
+    uint64_t snapshot_every_us;
+    int snapshot_signal; /* or 0 */
     char **program;
 } record_options;
 
@@ -86,7 +109,7 @@ coffer_status record_session_code(record_session *session, const uint64_t *words
 /* frames : innermost first. */
 coffer_status record_session_stack(uint64_t *id, record_session *session, uint64_t hash,
                                    const uint64_t *frames, size_t count);
-coffer_status record_session_put(record_session *session, const coffer_mlyze_events *one);
+coffer_status record_session_put(record_session *session, const record_event *event);
 coffer_status record_session_marker(record_session *session, uint64_t time, const char *text, size_t len);
 coffer_status record_session_collection(record_session *session, uint64_t time, uint64_t objects,
                                         uint64_t bytes);
@@ -113,6 +136,8 @@ typedef struct record_slot {
     record_map pending; /* number in the ring -> offset in raw + 1 */
     uint64_t *raw;      /* hash, count, frames */
     size_t raw_len, raw_capacity;
+    uint64_t *last; /* the stack that came last, with room for RECORD_FRAMES_MAX */
+    size_t last_count;
     char name[16];
     uint64_t head, next_time;
 } record_slot;
@@ -141,6 +166,29 @@ void record_slot_free(record_slot *slot);
 void record_keep_house(record_reader *reader);
 /* Stops recording with a message; the programs continue. */
 void record_stop(record_reader *reader, const record_session *session, const coffer_error *err);
+
+/* The word at a place of a ring. */
+static inline uint64_t record_word(const coffer__record_slot *ring, uint64_t at)
+{
+    return ring->ring[at & (COFFER__RECORD_RING_WORDS - 1)];
+}
+
+/* ---- record_snapshots.c: snapshots of a Python heap ---- */
+
+/* The name that types and references have in the snapshot. */
+coffer_status record_snapshot_name(record_session *session, const uint64_t *words, size_t count);
+/* Whether a record belongs to a snapshot; returns its words, or 0. */
+uint64_t record_snapshot_words(uint8_t kind);
+coffer_status record_snapshot_event(record_session *session, const coffer__record_slot *ring, uint64_t tail,
+                                    uint64_t time);
+/* Asks a process for a snapshot, unless one that it was asked for is still missing. */
+void record_snapshot_ask(record_reader *reader, record_session *session);
+/* Asks for a snapshot when memory has grown since the last one (--snapshot-at-peak). */
+void record_snapshot_at_peak(record_reader *reader, record_session *session);
+/* Asks for those that are due by time (--snapshot-every). */
+void record_snapshot_by_time(record_reader *reader, uint64_t now);
+/* Says why no snapshot was taken although the options ask for them. */
+void record_snapshot_report(const record_reader *reader);
 
 /* ---- record_symbols.c ---- */
 

@@ -103,11 +103,13 @@ out:
 static int show_any(const char *path, const coffer_describe_opts *how, bool json)
 {
     cli_parts parts;
-    if (!cli_parts_copy(&parts, path))
-        return show(path, path, how, json);
-    int status = show(path, parts.path, how, json);
+    int status = cli_parts_copy(&parts, path);
+    if (status)
+        return status;
+    bool copied = parts.path;
+    status = show(path, copied ? parts.path : path, how, json);
     cli_parts_remove(&parts);
-    if (!json)
+    if (copied && !json)
         printf("  %s%s%s\n", term_on(stdout, TERM_DIM),
                parts.running ? "note: the recording is running; this is what its part files have so far"
                              : "hint: the recording was killed; 'coffer repair' makes the file of its parts",

@@ -28,13 +28,13 @@ static void name_output(char out[PATH_MAX], const char *program)
         snprintf(out, PATH_MAX, "%.200s-%d.mlyze", name, i);
 }
 
-static int read_signal(int *out, const cli_args *args)
+static int read_signal(int *out, const cli_args *args, const char *option)
 {
     static const struct {
         const char *name;
         int number;
     } signals[] = { { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 } };
-    const char *value = cli_value(args, "on");
+    const char *value = cli_value(args, option);
     if (!value)
         return CLI_OK;
     if (strncmp(value, "SIG", 3) == 0)
@@ -44,7 +44,7 @@ static int read_signal(int *out, const cli_args *args)
             *out = signals[i].number;
             return CLI_OK;
         }
-    return cli_usage(args, "--on must be one of SIGUSR1, SIGUSR2, not '%s'", cli_value(args, "on"));
+    return cli_usage(args, "--%s must be one of SIGUSR1, SIGUSR2, not '%s'", option, cli_value(args, option));
 }
 
 static int run(const cli_args *args)
@@ -54,20 +54,26 @@ static int run(const cli_args *args)
                                .quiet = cli_has(args, "quiet"),
                                .live = cli_has(args, "live"),
                                .archive = cli_has(args, "archive"),
-                               .symbols = !cli_has(args, "no-symbols") };
+                               .symbols = !cli_has(args, "no-symbols"),
+                               .snapshot_at_peak = cli_has(args, "snapshot-at-peak") };
     char output[PATH_MAX];
     uint64_t depth;
     size_t count = cli_operand_count(args);
     if (!cli_number(&depth, args, "depth", DEPTH, 1, COFFER__RECORD_DEPTH_MAX) ||
         !cli_duration(&options.duration_us, args, "duration", 0) ||
+        !cli_duration(&options.snapshot_every_us, args, "snapshot-every", 0) ||
         !cli_size(&options.max_size, args, "max-size", 0) ||
         !cli_size(&options.sample_bytes, args, "sample", 0))
         return CLI_USAGE;
     if (cli_has(args, "no-stacks") && cli_has(args, "depth"))
         return cli_usage(args, "--no-stacks and --depth exclude each other");
-    int status = read_signal(&options.toggle, args);
+    int status = read_signal(&options.toggle, args, "on");
+    if (!status)
+        status = read_signal(&options.snapshot_signal, args, "snapshot-on");
     if (status)
         return status;
+    if (options.toggle && options.toggle == options.snapshot_signal)
+        return cli_usage(args, "--on and --snapshot-on need different signals");
     options.depth = (uint32_t)depth;
     if (!cli_has(args, "no-stacks"))
         options.flags |= COFFER__RECORD_WITH_STACKS;
@@ -119,6 +125,12 @@ static const cli_option options_table[] = {
     { "max-size", 0, "SIZE", NULL, "stop recording when the trace has this size; the program continues" },
     { "on", 0, "SIGNAL", NULL,
       "begin paused; the signal (SIGUSR1 or SIGUSR2), sent to coffer, starts and pauses recording" },
+    { "snapshot-at-peak", 0, NULL, NULL,
+      "Python programs: take a heap snapshot whenever memory has grown by a tenth since the last one" },
+    { "snapshot-every", 0, "TIME", NULL,
+      "Python programs: take a heap snapshot at this interval, such as 10s" },
+    { "snapshot-on", 0, "SIGNAL", NULL,
+      "Python programs: the signal (SIGUSR1 or SIGUSR2), sent to coffer, takes a heap snapshot" },
     { 0 },
 };
 
@@ -141,6 +153,7 @@ const cli_verb cli_verb_record = {
                 "  coffer record -o run.mlyze -- python3 app.py\n"
                 "  coffer record --follow-fork -o build.mlyze -- make\n"
                 "  coffer record --duration 30s --live -- ./server\n"
+                "  coffer record --snapshot-at-peak -- python3 app.py\n"
                 "  coffer leaks run.mlyze                        # then look into it\n",
     .options = options_table,
     .min_operands = 1,

@@ -21,6 +21,7 @@
 #include "coffer/pycauset.h"
 #include "coffer/quant.h"
 #include "coffer/quantize.h"
+#include "coffer/remote.h"
 #include "coffer/report.h"
 #include "coffer/source.h"
 #include "coffer/tensors.h"

@@ -86,6 +86,11 @@ COFFER_API_STATUS coffer_mldf_pack(coffer_node *out, const char *const *inputs, 
                                    const char *out_path, const coffer_mldf_pack_opts *opts,
                                    coffer_error *err);
 
+/* Describes a sound file as the entry of a value that stores it byte for byte (coffer_mldf_writer_set_bytes):
+ * its codec, rate, channels, length and depth. COFFER_E_LIMIT when the sound is too long for an entry. */
+COFFER_API_STATUS coffer_mldf_describe_sound(coffer_mldf_entry *out, const void *bytes, size_t size,
+                                             coffer_error *err);
+
 typedef struct coffer_mldf_decode_opts {
     uint32_t struct_size;
     uint32_t threads; /* 0 = one per core */

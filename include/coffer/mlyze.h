@@ -143,6 +143,14 @@ COFFER_API const char *coffer_mlyze_file_name(const coffer_mlyze *trace, uint64_
 COFFER_API const char *coffer_mlyze_function_name(const coffer_mlyze *trace, uint64_t id);
 COFFER_API const char *coffer_mlyze_thread_name(const coffer_mlyze *trace, uint16_t thread);
 
+/* The average number of bytes between two recorded blocks of a sampled trace; 0 = every block was recorded.
+ * The size of a recorded block then includes those around it: sums of bytes are estimates, and counts are
+ * numbers of recorded blocks. */
+COFFER_API uint64_t coffer_mlyze_sampling_bytes(const coffer_mlyze *trace);
+/* With 95 % probability a sum over `allocs` recorded blocks is at most this many bytes away from the truth:
+ * 1.96 √allocs intervals, less where blocks are larger than the interval. 0 without sampling. */
+COFFER_API uint64_t coffer_mlyze_sampling_error(const coffer_mlyze *trace, uint64_t allocs);
+
 typedef struct coffer_mlyze_frame {
     uint64_t file_id, line, func_id;
 } coffer_mlyze_frame;
@@ -175,7 +183,7 @@ COFFER_API size_t coffer_mlyze_frame_text(char *out, size_t size, const coffer_m
  *   FREE       address
  *   GC                   bytes         objects
  *   MARKER                             name
- *   OBJECT     address                 type name
+ *   OBJECT     address   bytes (0 = not known) type name
  *   REFERENCE  from      to            edge name
  *   SNAPSHOT             0 begin 1 end snapshot id
  *   THREAD                             name           thread

@@ -27,7 +27,8 @@ COFFER_API const coffer_finding *coffer_report_at(const coffer_report *report,
 /* Number of findings of this severity, kept or not. */
 COFFER_API uint64_t coffer_report_total(const coffer_report *report, coffer_severity severity);
 
-/* Adds the findings kept to `parent` as a list of maps with code, severity, offset and text. */
+/* Adds the findings kept to `parent` as a list of maps with code, severity, offset and text, and the number
+ * of the others as "<name>_not_listed". */
 COFFER_API void coffer_report_describe(coffer_node *parent, const char *name, const coffer_report *report);
 
 /* The part that a check could not verify, for people: "no checksums in this format", "structure only;

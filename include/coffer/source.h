@@ -41,11 +41,11 @@ COFFER_API void coffer_source_opts_init(coffer_source_opts *opts, uint32_t struc
 
 /* Opens a file for reading. A path that begins with http://, https://, s3:// or hf:// is fetched from a
  * server as it is read (coffer_remote_configure); its access is always by reading. "-" is standard input;
- * pipes are spooled to an unnamed temporary file first. When the file has a complete rollback journal, the
- * source shows the state before the interrupted update (coffer_source_interrupted_update). Mapping installs,
- * once for the process, a SIGBUS handler that serves only mappings of this library and passes every other
- * signal on: a file that is truncated while it is mapped gives COFFER_E_CHANGED instead of killing the
- * process. */
+ * pipes are spooled to an unnamed temporary file first (a named one must have a writer within a minute). When
+ * the file has a complete rollback journal, the source shows the state before the interrupted update
+ * (coffer_source_interrupted_update). Mapping installs, once for the process, a SIGBUS handler that serves
+ * only mappings of this library and passes every other signal on: a file that is truncated while it is mapped
+ * gives COFFER_E_CHANGED instead of killing the process. */
 COFFER_API_STATUS coffer_source_open(coffer_source **out, const char *path, const coffer_source_opts *opts,
                                      coffer_error *err);
 

@@ -12,11 +12,11 @@ from ._core import about, version as __version__
 from ._errors import *  # noqa: F401,F403
 from ._errors import __all__ as _errors
 from ._open import open
-from ._record import mark
-from ._verbs import Finding, Report, check, compact, conversions, convert, diff, info, ls, repair
+from ._record import mark, snapshot
+from ._verbs import Finding, Report, abort_put, check, compact, conversions, convert, diff, info, ls, put, repair
 
-__all__ = ["open", "check", "compact", "conversions", "convert", "diff", "info", "ls", "mark", "repair", "Finding", "Report",
-           "about", "__version__", *_errors]
+__all__ = ["open", "abort_put", "check", "compact", "conversions", "convert", "diff", "info", "ls", "mark", "put", "repair",
+           "snapshot", "Finding", "Report", "about", "__version__", *_errors]
 
 
 def __getattr__(name: str) -> object:

@@ -29,10 +29,15 @@ def is_url(path: object) -> bool:
 _NATIVE = ("http://", "https://", "s3://", "hf://")  # coffer_is_remote
 
 
+def is_remote(path: object) -> bool:
+    """Whether the library itself reads from the server."""
+    return isinstance(path, str) and path.startswith(_NATIVE)
+
+
 def as_input(path: Any) -> Any:
     """A path as str, also of a server that the library reads from; other URLs as a file object of fsspec; bytes and file
     objects as they are."""
-    if is_url(path) and not path.startswith(_NATIVE):
+    if is_url(path) and not is_remote(path):
         try:
             import fsspec
         except ImportError:

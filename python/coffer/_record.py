@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["mark"]
+__all__ = ["mark", "snapshot"]
 
-_mark = None
+_mark = _snapshot = None
 
 
 def _attach() -> None:
     """Finds the recorder in this process; without one, nothing is loaded."""
-    global _mark
+    global _mark, _snapshot
     if "COFFER_RECORD" not in os.environ:
         return
     import ctypes
@@ -20,6 +20,7 @@ def _attach() -> None:
     process = ctypes.CDLL(None)
     try:
         _mark, collected = process.coffer_record_mark, process.coffer_record_collection
+        _snapshot = ctypes.PyDLL(None).coffer_record_snapshot  # which needs the interpreter's lock
     except AttributeError:
         return
     _mark.argtypes, _mark.restype = [ctypes.c_char_p], None
@@ -39,6 +40,12 @@ def mark(name: str) -> None:
     """
     if _mark is not None:
         _mark(name.encode("utf-8", "replace"))
+
+
+def snapshot() -> bool:
+    """Adds a snapshot of the heap to the trace: every object with its type, its size and what it refers to, for ``coffer
+    heap``. False when nothing was written, as it is without the recorder."""
+    return _snapshot is not None and _snapshot() == 1
 
 
 _attach()

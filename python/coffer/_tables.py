@@ -135,7 +135,7 @@ def _batches(arrow: Any, table: Any) -> "tuple[Any, Iterable[Any]]":
 
 
 def from_arrow(table: Any, path: str, schema: Any, **options: Any) -> int:
-    from .mldf import _full_schema
+    from ._mldf_writer import full_schema
 
     arrow = _need("pyarrow", "from_arrow")
     columns, found = _batches(arrow, table)
@@ -144,7 +144,7 @@ def from_arrow(table: Any, path: str, schema: Any, **options: Any) -> int:
     if schema is None:
         described = [_field(arrow, column, None if first is None else first.column(i)) for i, column in enumerate(columns)]
     else:
-        described = _full_schema(schema)
+        described = full_schema(schema)
     kinds = {row["name"]: row for row in described}
     ours = {column.name for column in columns if column.metadata and _KEY in column.metadata}
 
@@ -200,12 +200,12 @@ def _array_field(types: Any, kind: Any) -> "Dict[str, Any]":
 
 
 def _media(values: Any, content: Any) -> str:
-    from .mldf import _bytes_type
+    from ._mldf_writer import bytes_type
 
     for value in () if values is None else values:
         found = value.as_py()
         if found is not None and content(found) is not None:
-            return _bytes_type(content(found)[:16])
+            return bytes_type(content(found)[:16])
     return "bytes"
 
 
@@ -239,12 +239,12 @@ def _media_bytes(name: str, value: "Dict[str, Any]") -> "Optional[bytes]":
 
 
 def from_pandas(frame: Any, path: str, schema: Any, **options: Any) -> int:
-    from .mldf import _full_schema
+    from ._mldf_writer import full_schema
 
     names = [str(name) for name in frame.columns]
     if len(set(names)) != len(names):
         raise ValueError("two columns have the same name")
-    described = _full_schema(schema) if schema is not None else [
+    described = full_schema(schema) if schema is not None else [
         _pandas_field(name, frame.iloc[:, i]) for i, name in enumerate(names)]
     kinds = {row["name"]: row for row in described}
     columns = [(name, frame.iloc[:, i].tolist()) for i, name in enumerate(names) if name in kinds]
@@ -253,7 +253,7 @@ def from_pandas(frame: Any, path: str, schema: Any, **options: Any) -> int:
 
 
 def _pandas_field(name: str, column: Any) -> "Dict[str, Any]":
-    from .mldf import _infer
+    from ._mldf_writer import infer_field
 
     if column.dtype.kind in "mM":
         raise TypeError(f"column {name} has type {column.dtype}, which a set cannot store; convert it to int64 or str first")
@@ -262,7 +262,7 @@ def _pandas_field(name: str, column: Any) -> "Dict[str, Any]":
     if len(present) == 0:
         return {"name": name, "type": "json", "optional": True}
     value = present.iloc[0]
-    row = _infer(name, value.item() if column.dtype.kind in "biuf" and hasattr(value, "item") else value)
+    row = infer_field(name, value.item() if column.dtype.kind in "biuf" and hasattr(value, "item") else value)
     if missing and row["type"] == "int":
         row["type"] = "json"  # numbers cannot be absent
     if missing and row["type"] != "float":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 
 from . import _core
 from . import mldf as _mldf
+from ._open import is_remote
 from ._torch_memory import Batch, lend
+from ._torch_samples import Samples
 from ._torch_tensors import BY_NAME, from_numpy, memory
 
 Path = Union[str, "os.PathLike[str]"]
@@ -27,10 +30,11 @@ class Dataset(torch.utils.data.Dataset):
 
     def __init__(self, path: Path, *, fields: "Optional[Sequence[str]]" = None,
                  transform: "Optional[Callable[[Dict[str, Any]], Any]]" = None, **options: Any) -> None:
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.fspath(path) if is_remote(path) else os.path.abspath(os.fspath(path))
         self.fields, self.transform, self._options = fields, transform, options
         self._open: "Optional[_mldf.Dataset]" = None
         self._pid = -1
+        self._forms: "Optional[List[Tuple[str, str, torch.dtype, Tuple[int, ...]]]]" = None
         self._length = len(self.set)
 
     @property
@@ -53,9 +57,25 @@ class Dataset(torch.utils.data.Dataset):
 
     def __getitems__(self, indices: "Sequence[int]") -> "List[Any]":
         names = self.fields or self.set.fields
-        columns = self.set.batch(list(indices), names)
-        samples = [{name: columns[name][i] for name in names} for i in range(len(indices))]
-        return samples if self.transform is None else [self.transform(sample) for sample in samples]
+        if self.transform is not None:
+            columns = self.set.batch(list(indices), names)
+            return [self.transform({name: columns[name][i] for name in names}) for i in range(len(indices))]
+        lent = None if torch.utils.data.get_worker_info() is None else self._lend(len(indices))
+        columns = self.set.batch(list(indices), names, out=lent and {name: memory(lent[name]) for name in lent})
+        return Samples(columns, {name: kind for name, kind, _, _ in self._tensors()}, lent)
+
+    def _tensors(self) -> "List[Tuple[str, str, torch.dtype, Tuple[int, ...]]]":
+        """The fields whose values a tensor can hold, with their stored type, and type and shape in torch."""
+        if self._forms is None:
+            source = self.set
+            found = [(name, _form(source, name)) for name in self.fields or source.fields]
+            self._forms = [(name, source._element_type(name) or "", *form) for name, form in found if form is not None]
+        return self._forms
+
+    def _lend(self, count: int) -> "Optional[Buffers]":
+        """Tensors in memory that the training process sees, too, for a batch of this worker."""
+        forms = [(name, dtype, shape) for name, _, dtype, shape in self._tensors()]
+        return lend(forms, count) if forms else None
 
     def batch(self, indices: "Sequence[int]", out: "Optional[Buffers]" = None) -> "Dict[str, Any]":
         """Samples as tensors, without a dict for each sample; values that are not numbers are lists. out : tensors of
@@ -84,8 +104,12 @@ class Dataset(torch.utils.data.Dataset):
 def allocate(dataset: "Union[Dataset, _mldf.Dataset]", batch_size: int, *, pin_memory: bool = False) -> Buffers:
     """Tensors for batches of up to batch_size samples: one for each field of numbers, and of arrays with a fixed shape.
 
-    pin_memory : in memory that a GPU copies from without waiting; requires a GPU.
+    pin_memory : in memory that a GPU copies from without waiting. Without a GPU the memory is ordinary, with a warning,
+    as DataLoader does it.
     """
+    if pin_memory and not torch.cuda.is_available():
+        warnings.warn("pin_memory=True without a GPU: the memory is not pinned", stacklevel=2)
+        pin_memory = False
     source = dataset.set if isinstance(dataset, Dataset) else dataset
     chosen = dataset.fields if isinstance(dataset, Dataset) else None
     names = tuple(chosen or source._names)
@@ -256,7 +280,6 @@ class IterableDataset(torch.utils.data.IterableDataset):
             raise ValueError("out is filled from the file; it cannot be combined with transform or collate")
         self.data = Dataset(path, fields=fields, transform=transform, **options)
         self._collate, self._out = collate, out
-        self._forms: "Optional[List[Tuple[str, torch.dtype, Tuple[int, ...]]]]" = None  # of what tensors can hold
         self._rank, self._world = _rank_and_world(rank, world)
         self._sampler: "Dict[str, Any]" = {"batch_size": batch_size, "shuffle": shuffle, "seed": seed, "tail": tail,
                                            "window_pages": window_pages, "drop_last": drop_last}
@@ -307,16 +330,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
             return collate(found) if isinstance(found[0], Mapping) else torch.utils.data.default_collate(found)
         if torch.utils.data.get_worker_info() is None:
             return self.data.batch(samples, self._out)
-        return self._shared(samples)
-
-    def _shared(self, samples: "List[int]") -> "Dict[str, Any]":
-        """A batch in memory that the training process sees, too."""
-        if self._forms is None:
-            source = self.data.set
-            found = [(name, _form(source, name)) for name in self.data.fields or source.fields]
-            self._forms = [(name, *form) for name, form in found if form is not None]
-        lent = lend(self._forms, len(samples)) if self._forms else None
-        return Batch(self.data.batch(samples, lent))
+        return Batch(self.data.batch(samples, self.data._lend(len(samples))))
 
     def __iter__(self) -> "Iterator[Any]":
         number, count = _worker()

@@ -1,4 +1,4 @@
-"""Functions for files of every kind that the command knows: info, ls, check, diff, repair, convert, compact."""
+"""Functions for files of every kind that the command knows: info, ls, check, diff, repair, convert, compact, put."""
 
 from __future__ import annotations
 
@@ -140,3 +140,20 @@ def compact(path: Path, out: Optional[Path] = None, *, overwrite: bool = False,
     """Rewrites a file without its unused bytes, in its own place or into `out`."""
     with callback(progress, "compact") as step:
         return _core.compact(os.fspath(path), None if out is None else os.fspath(out), overwrite, step)
+
+
+def put(path: Path, address: str, *, overwrite: bool = False, part_size: int = 0, parallel: int = 0,
+        progress: Progress = None) -> "dict[str, Any]":
+    """Uploads a file to "s3://bucket/key", or continues an upload; a key that ends in "/" gets the name of the file.
+
+    part_size : bytes of a part, at least 5 MiB (default: 8 MiB). parallel : parts that are sent at once (default: 8).
+    The object appears when it is complete. After a failure the same call sends only the parts that the server does not
+    have; `abort_put` removes them.
+    """
+    with callback(progress, "put") as step:
+        return _core.put(os.fspath(path), address, overwrite, part_size, parallel, False, step)
+
+
+def abort_put(address: str) -> int:
+    """Removes the parts of unfinished uploads to an address; returns the number of uploads."""
+    return int(_core.put(None, address, False, 0, 0, True, None)["uploads_removed"])

@@ -461,8 +461,8 @@ def pack(inputs: "Union[Path, Sequence[Path]]", out: Path, *, cast: Optional[str
     out) and "notes", what was converted."""
     given = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     with callback(progress, "pack") as step:
-        notes, report = _core.pack_model([os.fspath(item) for item in given], os.fspath(out), cast, model_name, align,
-                                         overwrite, threads, step)
+        notes, report = _core.pack_model([os.fspath(item) for item in given], os.fspath(out), {
+            "cast": cast, "name": model_name, "align": align, "overwrite": overwrite, "threads": threads}, step)
     return {**report, "notes": [text for _, _, _, text in notes[0]]}
 
 
@@ -470,7 +470,12 @@ def unpack(path: Path, folder: Path, *, overwrite: bool = False, progress: Progr
     """Restores the folder that was packed into an .mcf file. The result lists the files, and those that are not byte
     for byte as they were."""
     with callback(progress, "unpack") as step:
-        return _core.unpack_model(os.fspath(path), os.fspath(folder), overwrite, step)
+        return _core.unpack_model(os.fspath(path), os.fspath(folder), {"overwrite": overwrite}, step)
+
+
+def rules_of(type: "Union[str, Mapping[str, str], None]") -> "List[Tuple[Optional[str], str]]":
+    """Patterns of names with their types; None matches all matrices."""
+    return [(None, type)] if isinstance(type, str) else list((type or {}).items())
 
 
 def quantize(path: Path, out: Path, type: "Union[str, Mapping[str, str], None]" = "k4", *, method: str = "fit",
@@ -480,11 +485,7 @@ def quantize(path: Path, out: Path, type: "Union[str, Mapping[str, str], None]" 
     that matches counts. The result lists each tensor with its error."""
     if method not in _METHODS:
         raise ValueError(f"method is {method!r}; it can be {', '.join(_METHODS)}")
-    rules: "List[Tuple[Optional[str], str]]" = []
-    if isinstance(type, str):
-        rules = [(None, type)]
-    elif type is not None:
-        rules = list(type.items())
     with callback(progress, "quantize") as step:
-        return _core.quantize(os.fspath(path), os.fspath(out), rules, _METHODS[method], target_bpw, requantize,
-                              overwrite, dry_run, threads, step)
+        return _core.quantize(os.fspath(path), os.fspath(out), {
+            "rules": rules_of(type), "method": _METHODS[method], "target_bpw": target_bpw, "requantize": requantize,
+            "overwrite": overwrite, "dry_run": dry_run, "threads": threads}, step)

@@ -10,21 +10,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _arrays, _core
+from ._mldf_writer import Path, Writer, append, create, expect_optional, infer_schema, put_value, schema_of
 from ._open import as_input, pickled
 from ._progress import Progress, callback
-from ._transaction import Transaction
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-
-Path = Union[str, "os.PathLike[str]"]
-Sample = Mapping[str, Any]
 
 __all__ = ["Dataset", "Writer", "create", "append", "set_values", "delete", "concat", "infer_schema", "from_arrow",
            "from_pandas", "from_datasets"]
@@ -36,8 +32,7 @@ _RGB = 3
 _CODEC_PCM = 0
 _ENCODING_UTF8 = 0
 _MOST_TARGETS = 64  # fields of one call
-_NO_NUMBER = ("field {name} ({kind}) has no value, and the format cannot mark numbers as absent; give a number, or use the "
-              "type json for this field")
+_MOST_SAMPLES, _MOST_NUMBERS = 1 << 18, 1 << 22  # of one call; Ctrl-C is seen between two of them
 
 
 class _Column(NamedTuple):
@@ -85,7 +80,7 @@ class Dataset(_core.Mldf):
     @property
     def schema(self) -> "List[Dict[str, Any]]":
         """The fields with their types, as create() takes them."""
-        return [_schema_row(field) for field in self._fields]
+        return schema_of(self._fields)
 
     # ---- Values ----
 
@@ -229,7 +224,7 @@ class Dataset(_core.Mldf):
         out = np.empty(len(samples), np.int64 if self._kind(field) == _INT else np.float64)
         if len(samples):
             reader = self._reader()
-            reader.read(samples, [(self._index(field), out, 0, None, None)])
+            _read_parts(reader, samples, [(self._index(field), out, 0, None, None)])
             self._idle.append(reader)
         return out
 
@@ -245,8 +240,9 @@ class Dataset(_core.Mldf):
                 out[i] = self[begin + i, field]
             return out
         numbers = np.empty(count, np.int64 if self._kind(field) == _INT else np.float64)
-        if count:
-            self._column(self._index(field), numbers, begin, count)
+        for first in range(0, count, _MOST_NUMBERS):
+            part = numbers[first:first + _MOST_NUMBERS]
+            self._column(self._index(field), part, begin + first, len(part))
         return numbers
 
     def _column_of(self, field: str) -> _Column:
@@ -311,11 +307,10 @@ class Dataset(_core.Mldf):
                 result[name] = None  # keeps the order of the fields
         if count:
             reader = self._reader()
-            if len(targets) <= _MOST_TARGETS:
+            if len(targets) <= _MOST_TARGETS and count <= _MOST_SAMPLES:
                 reader.read(indices, targets)
             else:
-                for begin in range(0, len(targets), _MOST_TARGETS):
-                    reader.read(indices, targets[begin:begin + _MOST_TARGETS])
+                _read_parts(reader, indices, targets)
             self._idle.append(reader)
         if len(targets) < len(result):
             self._fill(result, indices)
@@ -408,20 +403,19 @@ class Dataset(_core.Mldf):
         return gallery(self)
 
 
+def _read_parts(reader: "_core.MldfBatch", samples: Any, targets: "List[Tuple[int, Any, int, Any, Any]]") -> None:
+    """Reads many samples, or many fields, in several calls."""
+    for begin in range(0, len(samples), _MOST_SAMPLES):
+        end = begin + _MOST_SAMPLES
+        for first in range(0, len(targets), _MOST_TARGETS):
+            reader.read(samples[begin:end], [(field, array[begin:end], stride, None, None)
+                                             for field, array, stride, _, _ in targets[first:first + _MOST_TARGETS]])
+
+
 def _in_child() -> bool:
     """Whether this process was started by multiprocessing, as the workers of a DataLoader are."""
     module = sys.modules.get("multiprocessing")
     return module is not None and module.parent_process() is not None
-
-
-def _schema_row(field: "Dict[str, Any]") -> "Dict[str, Any]":
-    row = {"name": field["name"], "type": field["type"]}
-    if field["dtype"] is not None:
-        row["dtype"], row["shape"] = field["dtype"], list(field["shape"])
-    for name in ("optional", "zstd", "encrypted", "sample_rate", "jpeg_quality"):
-        if field[name]:
-            row[name] = field[name]
-    return row
 
 
 def _pcm(raw: Any, entry: "Dict[str, Any]") -> "Array":
@@ -448,175 +442,7 @@ def _stacked(values: "List[Any]") -> Any:
     return np.stack(values)
 
 
-# ---- Writing ----
-
-def infer_schema(sample: Sample) -> "List[Dict[str, Any]]":
-    """The fields that hold the values of a sample: numbers, text, arrays, bytes (pictures and sounds are recognized by
-    their first bytes), dicts and lists as JSON."""
-    return [_infer(name, value) for name, value in sample.items()]
-
-
-def _infer(name: str, value: Any) -> "Dict[str, Any]":
-    import numpy as np
-
-    if isinstance(value, (bool, int, np.integer, np.bool_)):
-        return {"name": name, "type": "int"}
-    if isinstance(value, (float, np.floating)):
-        return {"name": name, "type": "float"}
-    if isinstance(value, str):
-        return {"name": name, "type": "text"}
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return {"name": name, "type": _bytes_type(bytes(memoryview(value)[:16]))}
-    if isinstance(value, (dict, list)) or value is None:
-        return {"name": name, "type": "json", "optional": True}
-    if hasattr(value, "detach"):
-        from ._torch_tensors import to_stored
-
-        dtype, shape, _ = to_stored(value)
-        return {"name": name, "type": "ndarray", "dtype": dtype, "shape": [0] * len(shape)}
-    array = np.asarray(value)
-    return {"name": name, "type": "ndarray", "dtype": _arrays.name_of(array.dtype), "shape": [0] * array.ndim}
-
-
-def _bytes_type(head: bytes) -> str:
-    if head.startswith(b"\xff\xd8\xff"):
-        return "image-jpeg"
-    if head.startswith(b"\x89PNG"):
-        return "image-png"
-    is_wav = head.startswith(b"RIFF") and head[8:12] == b"WAVE"
-    if is_wav or head.startswith((b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"\xff\xf3")):
-        return "audio-compressed"
-    return "bytes"
-
-
-class Writer(Transaction):
-    """Writes samples: writer.add(sample), where sample is a dict. The file appears when the `with` block ends without
-    an exception."""
-
-    def __init__(self, path: Path, schema: "Union[None, Sequence[Mapping[str, Any]], Mapping[str, str]]" = None, *,
-                 append: bool = False, overwrite: bool = False, page_size: int = 0, zstd_level: int = 0,
-                 dedup: bool = False, threads: int = 0, key: Optional[bytes] = None) -> None:
-        self._path, self._append = os.fspath(path), append
-        self._options = (overwrite, page_size, zstd_level, dedup, threads, key)
-        self._writer: "Optional[_core.MldfWriter]" = None
-        self._fields: "List[Tuple[str, str]]" = []
-        self._lock = threading.Lock()  # a sample is added by one thread at a time
-        if append:
-            self._start(None)
-        elif schema is not None:
-            self._start(_full_schema(schema))
-        elif os.path.exists(self._path) and not overwrite:
-            raise FileExistsError(17, "the file exists; pass overwrite=True to replace it", self._path)
-
-    def _start(self, schema: "Optional[List[Dict[str, Any]]]") -> None:
-        text = None if schema is None else json.dumps(schema)
-        self._writer = _core.MldfWriter(self._path, text, *self._options)
-        self._fields = [(name, kind or "") for name, kind, _, _ in self._writer.fields()]
-
-    def add(self, sample: Sample) -> None:
-        """Adds a sample. Without a schema, the first sample decides the fields and their types. Threads may share a
-        writer."""
-        with self._lock:
-            self._add(sample)
-
-    def _add(self, sample: Sample) -> None:
-        if self._writer is None:
-            self._start(infer_schema(sample))
-        assert self._writer is not None
-        unknown = set(sample) - {name for name, _ in self._fields}
-        if unknown:
-            raise KeyError(f"no field for {', '.join(sorted(unknown))}; there are "
-                           f"{', '.join(name for name, _ in self._fields)}")
-        try:
-            for index, (name, kind) in enumerate(self._fields):
-                if sample.get(name) is not None:
-                    _put(self._writer, index, kind, name, sample[name])
-                elif kind in ("int", "float"):
-                    raise ValueError(_NO_NUMBER.format(name=name, kind=kind))
-            self._writer.end_sample()
-        except BaseException:
-            self._writer.cancel_sample()
-            raise
-
-    def extend(self, samples: "Iterable[Sample]") -> None:
-        for sample in samples:
-            self.add(sample)
-
-    def __len__(self) -> int:
-        return 0 if self._writer is None else self._writer.sample
-
-    def commit(self) -> None:
-        """Makes the file complete, durable and visible."""
-        if self._writer is None:
-            raise ValueError("nothing was added, and no schema was given")
-        self._writer.commit()
-
-    def discard(self) -> None:
-        """Leaves nothing behind."""
-        if self._writer is not None:
-            self._writer.discard()
-
-
-def _full_schema(schema: "Union[Sequence[Mapping[str, Any]], Mapping[str, str]]") -> "List[Dict[str, Any]]":
-    if isinstance(schema, Mapping):
-        return [{"name": name, "type": kind} for name, kind in schema.items()]
-    return [dict(row) for row in schema]
-
-
-def _put(writer: "_core.MldfWriter", index: int, kind: str, name: str, value: Any) -> None:
-    try:
-        if kind == "int":
-            writer.set_int(index, int(value))
-        elif kind == "float":
-            writer.set_float(index, float(value))
-        elif kind == "text":
-            writer.set_text(index, value)
-        elif kind == "json":
-            writer.set_bytes(index, json.dumps(value, ensure_ascii=False).encode(), None)
-        elif kind == "ndarray":
-            _put_array(writer, index, value)
-        elif kind in ("audio", "audio-compressed"):
-            writer.set_bytes(index, value, _core.mldf_sound(value))
-        else:
-            writer.set_bytes(index, value, None)
-    except TypeError as error:
-        raise TypeError(f"field {name} ({kind}): {error}") from None
-
-
-def _put_array(writer: "_core.MldfWriter", index: int, value: Any) -> None:
-    import numpy as np
-
-    name = writer.fields()[index][3] or ""
-    if hasattr(value, "detach"):
-        from ._torch_tensors import to_stored
-
-        given, shape, data = to_stored(value)
-    else:
-        array = np.ascontiguousarray(value)
-        given, shape, data = _arrays.name_of(array.dtype), np.shape(value), array.reshape(-1).view("u1")
-        if array.dtype == np.dtype(_arrays.bits_of(name)):
-            given = name  # the bits of a type that NumPy lacks
-        if array.dtype.byteorder == ">":
-            raise TypeError(f"an array of {array.dtype}, expected {_arrays.dtype_of(name)}")
-    if given != name:
-        raise TypeError(f"an array of {given}, expected {name}")
-    writer.set_array(index, shape, data)
-
-
-def create(path: Path, schema: "Union[None, Sequence[Mapping[str, Any]], Mapping[str, str]]" = None,
-           **options: Any) -> Writer:
-    """A writer for a new set.
-
-    >>> with coffer.mldf.create("new.mldf") as writer:
-    ...     writer.add({"text": "a cat", "label": 3})
-    """
-    return Writer(path, schema, **options)
-
-
-def append(path: Path, **options: Any) -> Writer:
-    """A writer that appends to a set; readers see the old state until it is committed."""
-    return Writer(path, append=True, **options)
-
+# ---- Changes ----
 
 def set_values(path: Path, changes: "Mapping[Tuple[int, str], Any]", *, key: Optional[bytes] = None) -> None:
     """Replaces single values in one commit: {(sample, field): value}; None makes a value absent."""
@@ -635,16 +461,16 @@ def set_values(path: Path, changes: "Mapping[Tuple[int, str], Any]", *, key: Opt
         value = values[sample, field]
         if value is not None:
             name, kind = names[field]
-            _put(writer, field, kind, name, value)
+            put_value(writer, field, kind, name, value)
 
     for (_, field), value in values.items():
         name, kind = names[field]
-        if value is None and kind in ("int", "float"):
-            raise ValueError(_NO_NUMBER.format(name=name, kind=kind))
+        if value is None:
+            expect_optional(name, kind)
 
     samples = np.array([sample for sample, _ in values], np.uint64)
     fields = np.array([field for _, field in values], np.uint64)
-    _core.mldf_replace(os.fspath(path), samples, fields, fill, _core.mldf_empty_writer(), key)
+    _core.mldf_replace(os.fspath(path), samples, fields, fill, key)
 
 
 def delete(path: Path, samples: Any, *, key: Optional[bytes] = None) -> None:

@@ -197,10 +197,8 @@ def _flat(tree: "Dict[str, Any]") -> "List[Dict[str, Any]]":
 
 
 def _converted(source: Any, notes: "List[str]") -> Any:
-    """A trace of ours with the content of another profiler's file, in memory."""
-    with tempfile.TemporaryDirectory(prefix="coffer-") as folder:
-        path = os.path.join(folder, "trace.mlyze")
-        findings = _core.convert(source, path, None, "mlyze", {}, False, None)[0]
-        notes.extend(text for _, _, _, text in findings)
-        with open(path, "rb") as file:
-            return _core.Source(file.read())
+    """A trace of ours with the content of another profiler's file. Nothing is left of the temporary file once it is open,
+    and what a killed process left is removed by the next call."""
+    found, made = _core.convert_temporary(source, "mlyze", os.path.join(tempfile.gettempdir(), "coffer-trace.mlyze"))
+    notes.extend(text for _, _, _, text in found[0])
+    return made

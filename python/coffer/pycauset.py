@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 from . import _arrays, _core
 from ._open import as_input, pickled
@@ -27,6 +27,7 @@ __all__ = ["Matrix", "write"]
 
 _TYPES = {"dense": 0, "integer": 1, "causal": 2, "triangular": 3, "triangular_integer": 4, "symmetric": 5,
           "antisymmetric": 6, "vector": 7}
+_STRIP_BYTES = 16 << 20  # written at once; Ctrl-C is seen between two of them
 
 
 class Matrix:
@@ -351,5 +352,19 @@ def write(path: Path, values: Any, *, kind: str = "auto", metadata: "Optional[Ma
     data = np.ascontiguousarray(array.astype(bool) if name == "bit" else array)
     changes = [_change(key, value) for key, value in (metadata or {}).items()]
     diagonal = bool(kind in ("symmetric",) or (kind == "triangular" and np.any(np.diagonal(array))))
-    _core.pycauset_write(os.fspath(path), _TYPES[kind], name, array.shape[0], array.shape[1], diagonal,
-                         data.reshape(-1).view("u1"), changes, overwrite)
+    step = max(1, _STRIP_BYTES // max(data.nbytes // max(len(data), 1), 1))
+    strips = (data[begin:begin + step].reshape(-1).view("u1") for begin in range(0, len(data), step))
+    write_rows(path, kind, name, (data.shape[0], data.shape[1]), diagonal, strips, changes, overwrite)
+
+
+def write_rows(path: Path, kind: str, dtype: str, shape: "Tuple[int, int]", diagonal: bool, strips: "Iterable[Any]",
+               changes: "List[Tuple[str, str, Any]]", overwrite: bool = False) -> None:
+    """A new file from its rows, some at a time. strips : bytes of whole rows."""
+    writer = _core.PycausetWriter(os.fspath(path), _TYPES[kind], dtype, *shape, diagonal, changes, overwrite)
+    try:
+        if shape[1]:
+            for strip in strips:
+                writer.put_rows(strip)
+        writer.commit()
+    finally:
+        writer.discard()

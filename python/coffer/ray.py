@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
-from .dask._parts import Path, Stamp, absolute, expect, ranges, stamp
+from .dask._parts import Path, Stamp, expect, located, ranges, set_facts
 
 __all__ = ["read_mldf"]
 
@@ -61,14 +61,7 @@ def _source(path: str, fields: "Optional[List[str]]", samples_per_task: Optional
             options: "Dict[str, Any]") -> Any:
     from ray.data import Datasource, ReadTask
 
-    from .mldf import Dataset
-
-    before = stamp(path)
-    with Dataset(path, **options) as dataset:
-        count, names = len(dataset), dataset.fields
-    missing = set(fields or ()) - set(names)
-    if missing:
-        raise KeyError(f"{path}: no field {', '.join(sorted(missing))}; there are {', '.join(names)}")
+    before, count, _ = set_facts(path, fields, options)
 
     class MldfDatasource(Datasource):
         def estimate_inmemory_data_size(self) -> int:
@@ -98,7 +91,7 @@ def read_mldf(path: Path, *, fields: "Optional[Sequence[str]]" = None, samples_p
 
     if samples_per_task is not None and samples_per_task < 1:
         raise ValueError(f"{samples_per_task} samples per task; at least 1 is needed")
-    source = _source(absolute(path), None if fields is None else list(fields), samples_per_task, options)
+    source = _source(located(path), None if fields is None else list(fields), samples_per_task, options)
     given: "Dict[str, Union[Dict[str, Any], int, None]]" = {
         "ray_remote_args": ray_remote_args, "concurrency": concurrency, "override_num_blocks": override_num_blocks}
     return ray.data.read_datasource(source, **{name: value for name, value in given.items() if value is not None})

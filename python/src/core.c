@@ -7,6 +7,8 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 {
     core_state *state = PyModule_GetState(module);
     Py_VISIT(state->make_error);
+    Py_VISIT(state->handle_type);
+    Py_VISIT(state->writer_type);
     Py_VISIT(state->source_type);
     Py_VISIT(state->view_type);
     Py_VISIT(state->mldf_type);
@@ -18,6 +20,8 @@ static int clear(PyObject *module)
 {
     core_state *state = PyModule_GetState(module);
     Py_CLEAR(state->make_error);
+    Py_CLEAR(state->handle_type);
+    Py_CLEAR(state->writer_type);
     Py_CLEAR(state->source_type);
     Py_CLEAR(state->view_type);
     Py_CLEAR(state->mldf_type);
@@ -57,20 +61,49 @@ core_state *core_state_of_module(PyObject *module)
     return PyModule_GetState(module);
 }
 
-PyTypeObject *core_new_type(PyObject *module, PyType_Spec *spec)
+PyTypeObject *core_new_type(PyObject *module, const char *name, size_t size, unsigned flags,
+                            PyType_Slot *slots_of_type, PyTypeObject *base)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    PyType_Spec spec = {
+        .name = name,
+        .basicsize = (int)size,
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | flags,
+        .slots = slots_of_type,
+    };
+    PyObject *type = PyType_FromModuleAndSpec(module, &spec, (PyObject *)base);
     if (type && PyModule_AddType(module, (PyTypeObject *)type) == 0)
         return (PyTypeObject *)type;
     Py_XDECREF(type);
     return NULL;
 }
 
-int core_add_type(PyObject *module, PyType_Spec *spec)
+static int add_derived(PyObject *module, const char *name, size_t size, PyType_Slot *slots_of_type,
+                       PyTypeObject *base)
 {
-    PyTypeObject *type = core_new_type(module, spec);
+    PyTypeObject *type = core_new_type(module, name, size, 0, slots_of_type, base);
     Py_XDECREF((PyObject *)type); /* the module has its own reference */
     return type ? 0 : -1;
+}
+
+int core_add_type(PyObject *module, const char *name, size_t size, PyType_Slot *slots_of_type)
+{
+    return add_derived(module, name, size, slots_of_type, NULL);
+}
+
+int core_add_handle(PyObject *module, const char *name, PyType_Slot *slots_of_type)
+{
+    return add_derived(module, name, sizeof(core_handle), slots_of_type,
+                       core_state_of_module(module)->handle_type);
+}
+
+int core_add_writer(PyObject *module, const char *name, size_t size, initproc init, PyMethodDef *methods)
+{
+    PyType_Slot slots_of_type[] = {
+        { Py_tp_init, init },
+        { Py_tp_methods, methods },
+        { 0, NULL },
+    };
+    return add_derived(module, name, size, slots_of_type, core_state_of_module(module)->writer_type);
 }
 
 void core_free_object(PyObject *object)
@@ -91,12 +124,15 @@ static int execute(PyObject *module)
     Py_DECREF(errors);
     if (!state->make_error || PyModule_AddStringConstant(module, "version", coffer_version()) != 0)
         return -1;
-    if (core_add_source(module) || core_add_verbs(module) || core_add_tensors(module) ||
-        core_add_models(module) || core_add_mcf_writer(module) || core_add_mcf_editor(module) ||
-        core_add_quant(module) || core_add_mldf(module) || core_add_mldf_writer(module) ||
-        core_add_mscan(module) || core_add_mscan_writer(module) || core_add_mlyze(module) ||
-        core_add_pycauset(module) || core_add_parts(module))
-        return -1;
+    static int (*const parts[])(PyObject *) = {
+        core_add_bases, core_add_source,      core_add_verbs,           core_add_tensors,
+        core_add_jobs,  core_add_mcf_writer,  core_add_mcf_editor,      core_add_quant,
+        core_add_mldf,  core_add_mldf_writer, core_add_mscan,           core_add_mscan_writer,
+        core_add_mlyze, core_add_pycauset,    core_add_pycauset_writer,
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i](module))
+            return -1;
     return 0;
 }
 

@@ -3,6 +3,14 @@
 
 #include <string.h>
 
+static coffer_status create(void **out, const char *path, const void *opts, coffer_error *err)
+{
+    coffer_mcf_editor *editor = NULL;
+    coffer_status status = coffer_mcf_editor_open(&editor, path, opts, err);
+    *out = editor;
+    return status;
+}
+
 static coffer_status commit(void *editor, coffer_error *err)
 {
     coffer_status status = coffer_mcf_editor_commit(editor, err);
@@ -18,25 +26,10 @@ static void discard(void *editor)
 /* McfEditor(path): takes the write lock of the file. */
 static int editor_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    core_writer *self = (core_writer *)object;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
+    static const core_writer_acts acts = { create, commit, discard };
     PyObject *path;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "O", &path))
-        return -1;
-    PyObject *bytes = core_writer_begin(object, path, commit, discard);
-    if (!bytes)
-        return -1;
-    coffer_mcf_editor *editor = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_mcf_editor_open(&editor, PyBytes_AsString(bytes), NULL, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(bytes);
-    self->writer = editor;
-    if (status)
-        core_raise(core_state_of(object), &err, self->path);
-    return status ? -1 : 0;
+    return PyArg_ParseTuple(args, "O", &path) ? core_writer_init(object, path, &acts, NULL) : -1;
 }
 
 /* A section by name ("config.json") or as "0x80000001"; 0 with KeyError. */
@@ -132,26 +125,11 @@ static PyMethodDef editor_methods[] = {
     { "set_info", editor_set_info, METH_VARARGS, NULL },
     { "set_file", editor_set_file, METH_VARARGS, NULL },
     { "set_checksums", editor_set_checksums, METH_VARARGS, NULL },
-    { "commit", core_writer_commit, METH_NOARGS, NULL },
-    { "discard", core_writer_discard, METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },
-};
-
-static PyType_Slot editor_slots[] = {
-    { Py_tp_init, editor_init },
-    { Py_tp_dealloc, core_writer_dealloc },
-    { Py_tp_methods, editor_methods },
-    { 0, NULL },
-};
-
-static PyType_Spec editor_spec = {
-    .name = "coffer._core.McfEditor",
-    .basicsize = sizeof(core_writer),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = editor_slots,
 };
 
 int core_add_mcf_editor(PyObject *module)
 {
-    return core_add_type(module, &editor_spec);
+    return core_add_writer(module, "coffer._core.McfEditor", sizeof(core_writer), editor_init,
+                           editor_methods);
 }

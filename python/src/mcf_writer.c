@@ -5,6 +5,14 @@
 
 enum { MOST_DIMS = 32 };
 
+static coffer_status create(void **out, const char *path, const void *opts, coffer_error *err)
+{
+    coffer_mcf_writer *writer = NULL;
+    coffer_status status = coffer_mcf_writer_create(&writer, path, opts, err);
+    *out = writer;
+    return status;
+}
+
 static coffer_status commit(void *writer, coffer_error *err)
 {
     return coffer_mcf_writer_commit(writer, err);
@@ -18,25 +26,15 @@ static void discard(void *writer)
 /* McfWriter(path, overwrite, align) */
 static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    core_writer *self = (core_writer *)object;
+    static const core_writer_acts acts = { create, commit, discard };
     coffer_mcf_writer_opts opts = COFFER_MCF_WRITER_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
     PyObject *path;
     int overwrite;
     (void)kwargs;
     if (!PyArg_ParseTuple(args, "OpI", &path, &overwrite, &opts.align))
         return -1;
-    PyObject *bytes = core_writer_begin(object, path, commit, discard);
-    if (!bytes)
-        return -1;
-    coffer_mcf_writer *writer = NULL;
     opts.overwrite = overwrite;
-    coffer_status status = coffer_mcf_writer_create(&writer, PyBytes_AsString(bytes), &opts, &err);
-    Py_DECREF(bytes);
-    self->writer = writer;
-    if (status)
-        core_raise(core_state_of(object), &err, self->path);
-    return status ? -1 : 0;
+    return core_writer_init(object, path, &acts, &opts);
 }
 
 /* set_info(model name or None, {key: text}) */
@@ -83,18 +81,13 @@ static PyObject *writer_add(PyObject *object, PyObject *args)
     if (!writer ||
         !PyArg_ParseTuple(args, "s#sO!y*", &tensor.name, &name_len, &type, &PyTuple_Type, &shape, &bytes))
         return NULL;
-    Py_ssize_t rank = PyTuple_Size(shape);
     tensor.dtype = core_dtype(type);
-    if (!PyErr_Occurred() && rank > MOST_DIMS)
-        PyErr_Format(PyExc_ValueError, "%zd dimensions", rank);
-    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < rank; i++)
-        dims[i] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(shape, i));
-    if (PyErr_Occurred()) {
+    if (tensor.dtype == COFFER_DTYPE_NONE || core_dims(dims, MOST_DIMS, shape)) {
         PyBuffer_Release(&bytes);
         return NULL;
     }
     tensor.name_len = (size_t)name_len;
-    tensor.rank = (uint32_t)rank;
+    tensor.rank = (uint32_t)PyTuple_Size(shape);
     tensor.dims = dims;
     Py_BEGIN_ALLOW_THREADS
     status = coffer_mcf_writer_begin_tensor(writer, &tensor, &err);
@@ -129,26 +122,11 @@ static PyMethodDef writer_methods[] = {
     { "set_info", writer_set_info, METH_VARARGS, NULL },
     { "add", writer_add, METH_VARARGS, NULL },
     { "add_section", writer_add_section, METH_VARARGS, NULL },
-    { "commit", core_writer_commit, METH_NOARGS, NULL },
-    { "discard", core_writer_discard, METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },
-};
-
-static PyType_Slot writer_slots[] = {
-    { Py_tp_init, writer_init },
-    { Py_tp_dealloc, core_writer_dealloc },
-    { Py_tp_methods, writer_methods },
-    { 0, NULL },
-};
-
-static PyType_Spec writer_spec = {
-    .name = "coffer._core.McfWriter",
-    .basicsize = sizeof(core_writer),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = writer_slots,
 };
 
 int core_add_mcf_writer(PyObject *module)
 {
-    return core_add_type(module, &writer_spec);
+    return core_add_writer(module, "coffer._core.McfWriter", sizeof(core_writer), writer_init,
+                           writer_methods);
 }

@@ -19,17 +19,30 @@ static int batch_init(PyObject *object, PyObject *args, PyObject *kwargs)
     coffer_error err = COFFER_ERROR_INIT;
     PyObject *set;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "OI", &set, &opts.threads) || self->batch)
+    if (!PyArg_ParseTuple(args, "OI", &set, &opts.threads))
         return -1;
+    if (self->batch) {
+        PyErr_SetString(PyExc_ValueError, "the reader was already made");
+        return -1;
+    }
     const coffer_mldf *opened = core_mldf_of(core_state_of(object), set);
     if (!opened)
         return -1;
     if (coffer_mldf_batch_new(&self->batch, opened, &opts, &err)) {
-        core_mldf_fail(set, &err);
+        core_handle_fail(set, &err);
         return -1;
     }
     self->set = Py_NewRef(set);
     return 0;
+}
+
+/* The set of the reader; NULL with an exception when it is closed. */
+static const coffer_mldf *open_set(const batch_object *self)
+{
+    if (self->set)
+        return core_handle_open(self->set);
+    core_raise_closed();
+    return NULL;
 }
 
 static void batch_dealloc(PyObject *object)
@@ -98,7 +111,7 @@ static bool place_items(sample_list *out, PyObject *sequence, uint64_t count)
  * fails. */
 static bool take_samples(sample_list *out, const batch_object *self, PyObject *samples)
 {
-    const coffer_mldf *set = core_mldf_of(core_state_of(self->set), self->set);
+    const coffer_mldf *set = open_set(self);
     uint64_t count = set ? coffer_mldf_sample_count(set) : 0;
     Py_ssize_t size = set ? PyObject_Size(samples) : -1;
     *out = (sample_list){ NULL, size < 0 ? 0 : (size_t)size };
@@ -144,7 +157,7 @@ static PyObject *batch_size(PyObject *object, PyObject *args)
         Py_END_ALLOW_THREADS
         self->busy = false;
         if (status)
-            core_mldf_fail(self->set, &err);
+            core_handle_fail(self->set, &err);
     }
     PyMem_Free(samples.list);
     return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(size);
@@ -226,7 +239,7 @@ static PyObject *batch_read(PyObject *object, PyObject *args)
         Py_END_ALLOW_THREADS
         self->busy = false;
         if (status)
-            core_mldf_fail(self->set, &err);
+            core_handle_fail(self->set, &err);
     }
     for (size_t i = 0; i < targets->buffer_count; i++)
         PyBuffer_Release(&targets->buffers[i]);
@@ -296,7 +309,7 @@ static bool decode_pictures(picture_job *job, const batch_object *self, const sa
             status = decode_picture(job, samples->list[i], &err);
         Py_END_ALLOW_THREADS
         if (status) {
-            core_mldf_fail(self->set, &err);
+            core_handle_fail(self->set, &err);
             return false;
         }
         if (PyErr_CheckSignals() != 0)
@@ -324,7 +337,7 @@ static PyObject *batch_pictures(PyObject *object, PyObject *args)
         return NULL;
     if (core_writable(&out, target, 0))
         return NULL;
-    job.set = core_mldf_of(core_state_of(self->set), self->set);
+    job.set = open_set(self);
     job.opts.min_height = height;
     job.opts.min_width = width;
     job.opts.channels = channels;
@@ -338,7 +351,7 @@ static PyObject *batch_pictures(PyObject *object, PyObject *args)
     }
     if (good && begin_use(self)) {
         if (!self->decoder && coffer_image_decoder_new(&self->decoder, NULL, &err))
-            core_mldf_fail(self->set, &err);
+            core_handle_fail(self->set, &err);
         job.decoder = self->decoder;
         if (self->decoder)
             decode_pictures(&job, self, &samples);
@@ -364,13 +377,6 @@ static PyType_Slot batch_slots[] = {
     { Py_tp_dealloc, batch_dealloc },
     { Py_tp_methods, batch_methods },
     { 0, NULL },
-};
-
-static PyType_Spec batch_spec = {
-    .name = "coffer._core.MldfBatch",
-    .basicsize = sizeof(batch_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = batch_slots,
 };
 
 /* ---- Order ---- */
@@ -425,5 +431,7 @@ static PyMethodDef functions[] = {
 
 int core_add_mldf_batch(PyObject *module)
 {
-    return core_add_type(module, &batch_spec) ? -1 : PyModule_AddFunctions(module, functions);
+    return core_add_type(module, "coffer._core.MldfBatch", sizeof(batch_object), batch_slots)
+               ? -1
+               : PyModule_AddFunctions(module, functions);
 }

@@ -11,18 +11,18 @@ static coffer_status open_handle(void **out, coffer_source *source, const void *
     return status;
 }
 
+static void release(void *trace)
+{
+    coffer_mlyze_close(trace);
+}
+
+static const core_handle_acts acts = { open_handle, release };
+
 static int trace_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     PyObject *input;
     (void)kwargs;
-    return PyArg_ParseTuple(args, "O", &input) ? core_handle_init(object, input, open_handle, NULL) : -1;
-}
-
-static void trace_dealloc(PyObject *object)
-{
-    core_handle *self = (core_handle *)object;
-    coffer_mlyze_close(self->handle);
-    core_handle_dealloc(object);
+    return PyArg_ParseTuple(args, "O", &input) ? core_handle_init(object, input, &acts, NULL) : -1;
 }
 
 static const coffer_mlyze *open_trace(PyObject *object)
@@ -195,9 +195,7 @@ static PyObject *stack_rows(const coffer_mlyze_stats *stats)
                           (unsigned long long)row->live_bytes, (unsigned long long)row->oldest_us,
                           (unsigned long long)row->newest_us, (unsigned long long)row->temporary_allocs,
                           (unsigned long long)row->temporary_bytes, row->growth_bytes_per_s, row->growth_fit);
-        if (!item || PyList_Append(list, item) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        core_append(&list, item);
     }
     return list;
 }
@@ -372,7 +370,6 @@ static PyObject *trace_start(PyObject *object, void *unused)
 }
 
 static PyMethodDef trace_methods[] = {
-    { "close", core_handle_close, METH_NOARGS, NULL },
     { "block_count", trace_block_count, METH_NOARGS, NULL },
     { "block", trace_block, METH_VARARGS, NULL },
     { "event_count", trace_event_count, METH_NOARGS, NULL },
@@ -388,26 +385,17 @@ static PyMethodDef trace_methods[] = {
 
 static PyGetSetDef trace_members[] = {
     { "start_us", trace_start, NULL, NULL, NULL },
-    { "closed", core_handle_closed, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 
 static PyType_Slot trace_slots[] = {
     { Py_tp_init, trace_init },
-    { Py_tp_dealloc, trace_dealloc },
     { Py_tp_methods, trace_methods },
     { Py_tp_getset, trace_members },
     { 0, NULL },
 };
 
-static PyType_Spec trace_spec = {
-    .name = "coffer._core.Mlyze",
-    .basicsize = sizeof(core_handle),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = trace_slots,
-};
-
 int core_add_mlyze(PyObject *module)
 {
-    return core_add_type(module, &trace_spec) ? -1 : 0;
+    return core_add_handle(module, "coffer._core.Mlyze", trace_slots) ? -1 : 0;
 }

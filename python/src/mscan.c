@@ -11,18 +11,18 @@ static coffer_status open_handle(void **out, coffer_source *source, const void *
     return status;
 }
 
+static void release(void *scan)
+{
+    coffer_mscan_close(scan);
+}
+
+static const core_handle_acts acts = { open_handle, release };
+
 static int scan_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     PyObject *input;
     (void)kwargs;
-    return PyArg_ParseTuple(args, "O", &input) ? core_handle_init(object, input, open_handle, NULL) : -1;
-}
-
-static void scan_dealloc(PyObject *object)
-{
-    core_handle *self = (core_handle *)object;
-    coffer_mscan_close(self->handle);
-    core_handle_dealloc(object);
+    return PyArg_ParseTuple(args, "O", &input) ? core_handle_init(object, input, &acts, NULL) : -1;
 }
 
 static const coffer_mscan *open_scan(PyObject *object)
@@ -48,7 +48,7 @@ static PyObject *scan_records(PyObject *object, PyObject *args)
     }
     const uint8_t *data = coffer_mscan_view(scan, first, count);
     if (data)
-        return core_view(core_state_of(object), object, data, (size_t)count * RECORD_BYTES);
+        return core_view(((core_handle *)object)->state, object, data, (size_t)count * RECORD_BYTES);
     coffer_mscan_record *records = PyMem_Malloc((size_t)count * sizeof *records + 1);
     if (!records)
         return PyErr_NoMemory();
@@ -109,9 +109,7 @@ static PyObject *scan_params(PyObject *object, PyObject *unused)
         const coffer_mscan_param *param = coffer_mscan_param_at(scan, i);
         PyObject *item =
             Py_BuildValue("(KN)", (unsigned long long)param->id, core_text(param->name, param->name_len));
-        if (!item || PyList_Append(list, item) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        core_append(&list, item);
     }
     return list;
 }
@@ -129,9 +127,7 @@ static PyObject *scan_sequences(PyObject *object, PyObject *unused)
         PyObject *item = Py_BuildValue("(KKKN)", (unsigned long long)sequence->sequence_id,
                                        (unsigned long long)sequence->num_tokens,
                                        (unsigned long long)sequence->first_token, text);
-        if (!item || PyList_Append(list, item) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        core_append(&list, item);
     }
     return list;
 }
@@ -306,39 +302,28 @@ static Py_ssize_t scan_length(PyObject *object)
 }
 
 static PyMethodDef scan_methods[] = {
-    { "close", core_handle_close, METH_NOARGS, NULL },
-    { "records", scan_records, METH_VARARGS, NULL },
-    { "scale", scan_scale, METH_VARARGS, NULL },
-    { "scope", scan_scope, METH_VARARGS, NULL },
-    { "metadata", scan_metadata, METH_NOARGS, NULL },
-    { "params", scan_params, METH_NOARGS, NULL },
-    { "sequences", scan_sequences, METH_NOARGS, NULL },
-    { "stats", scan_stats, METH_VARARGS, NULL },
-    { "scores", scan_scores, METH_VARARGS, NULL },
-    { "grid", scan_grid, METH_VARARGS, NULL },
-    { NULL, NULL, 0, NULL },
+    { "records", scan_records, METH_VARARGS, NULL }, { "scale", scan_scale, METH_VARARGS, NULL },
+    { "scope", scan_scope, METH_VARARGS, NULL },     { "metadata", scan_metadata, METH_NOARGS, NULL },
+    { "params", scan_params, METH_NOARGS, NULL },    { "sequences", scan_sequences, METH_NOARGS, NULL },
+    { "stats", scan_stats, METH_VARARGS, NULL },     { "scores", scan_scores, METH_VARARGS, NULL },
+    { "grid", scan_grid, METH_VARARGS, NULL },       { NULL, NULL, 0, NULL },
 };
 
 static PyGetSetDef scan_members[] = {
     { "model_name", scan_model_name, NULL, NULL, NULL },
     { "tokens", scan_tokens, NULL, NULL, NULL },
-    { "closed", core_handle_closed, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 
 static PyType_Slot scan_slots[] = {
-    { Py_tp_init, scan_init },      { Py_tp_dealloc, scan_dealloc }, { Py_tp_methods, scan_methods },
-    { Py_tp_getset, scan_members }, { Py_sq_length, scan_length },   { 0, NULL },
-};
-
-static PyType_Spec scan_spec = {
-    .name = "coffer._core.Mscan",
-    .basicsize = sizeof(core_handle),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = scan_slots,
+    { Py_tp_init, scan_init },
+    { Py_tp_methods, scan_methods },
+    { Py_tp_getset, scan_members },
+    { Py_sq_length, scan_length },
+    { 0, NULL },
 };
 
 int core_add_mscan(PyObject *module)
 {
-    return core_add_type(module, &scan_spec);
+    return core_add_handle(module, "coffer._core.Mscan", scan_slots);
 }

@@ -3,6 +3,16 @@
 
 #include <string.h>
 
+/* opts : NULL = append to the scan. */
+static coffer_status create(void **out, const char *path, const void *opts, coffer_error *err)
+{
+    coffer_mscan_writer *writer = NULL;
+    coffer_status status = opts ? coffer_mscan_writer_create(&writer, path, opts, err)
+                                : coffer_mscan_writer_append_to(&writer, path, NULL, err);
+    *out = writer;
+    return status;
+}
+
 static coffer_status commit(void *writer, coffer_error *err)
 {
     return coffer_mscan_writer_commit(writer, err);
@@ -17,11 +27,9 @@ static void discard(void *writer)
  * None, extra JSON or None); a scale is (scale, offset). */
 static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    core_writer *self = (core_writer *)object;
+    static const core_writer_acts acts = { create, commit, discard };
     coffer_mscan_writer_opts opts = COFFER_MSCAN_WRITER_OPTS_INIT;
     coffer_mscan_quantization scales[2] = { COFFER_MSCAN_QUANTIZATION_INIT, COFFER_MSCAN_QUANTIZATION_INIT };
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
     PyObject *path, *given[2];
     int append, overwrite;
     (void)kwargs;
@@ -31,22 +39,10 @@ static int writer_init(PyObject *object, PyObject *args, PyObject *kwargs)
     for (int i = 0; i < 2; i++)
         if (given[i] != Py_None && !PyArg_ParseTuple(given[i], "dd", &scales[i].scale, &scales[i].offset))
             return -1;
-    PyObject *bytes = core_writer_begin(object, path, commit, discard);
-    if (!bytes)
-        return -1;
-    coffer_mscan_writer *writer = NULL;
     opts.overwrite = overwrite;
     opts.activation = given[0] == Py_None ? NULL : &scales[0];
     opts.grad_norm = given[1] == Py_None ? NULL : &scales[1];
-    Py_BEGIN_ALLOW_THREADS
-    status = append ? coffer_mscan_writer_append_to(&writer, PyBytes_AsString(bytes), NULL, &err)
-                    : coffer_mscan_writer_create(&writer, PyBytes_AsString(bytes), &opts, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(bytes);
-    self->writer = writer;
-    if (status)
-        core_raise(core_state_of(object), &err, self->path);
-    return status ? -1 : 0;
+    return core_writer_init(object, path, &acts, append ? NULL : &opts);
 }
 
 static PyObject *writer_add_param(PyObject *object, PyObject *args)
@@ -112,26 +108,11 @@ static PyMethodDef writer_methods[] = {
     { "begin_sequence", writer_begin_sequence, METH_VARARGS, NULL },
     { "put_records", writer_put_records, METH_VARARGS, NULL },
     { "end_sequence", writer_end_sequence, METH_VARARGS, NULL },
-    { "commit", core_writer_commit, METH_NOARGS, NULL },
-    { "discard", core_writer_discard, METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },
-};
-
-static PyType_Slot writer_slots[] = {
-    { Py_tp_init, writer_init },
-    { Py_tp_dealloc, core_writer_dealloc },
-    { Py_tp_methods, writer_methods },
-    { 0, NULL },
-};
-
-static PyType_Spec writer_spec = {
-    .name = "coffer._core.MscanWriter",
-    .basicsize = sizeof(core_writer),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = writer_slots,
 };
 
 int core_add_mscan_writer(PyObject *module)
 {
-    return core_add_type(module, &writer_spec);
+    return core_add_writer(module, "coffer._core.MscanWriter", sizeof(core_writer), writer_init,
+                           writer_methods);
 }

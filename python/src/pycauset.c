@@ -1,5 +1,4 @@
-/* Pycauset: a matrix: tiles, metadata, statistics, history. PycausetWriter writes one; pycauset_edit changes
- * metadata in one commit. */
+/* Pycauset: a matrix: tiles, metadata, statistics, history. */
 #include "core.h"
 
 #include <string.h>
@@ -13,6 +12,13 @@ static coffer_status open_handle(void **out, coffer_source *source, const void *
     return status;
 }
 
+static void release(void *matrix)
+{
+    coffer_pycauset_close(matrix);
+}
+
+static const core_handle_acts acts = { open_handle, release };
+
 static int matrix_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
@@ -22,14 +28,7 @@ static int matrix_init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTuple(args, "OK", &input, &generation))
         return -1;
     opts.generation = generation;
-    return core_handle_init(object, input, open_handle, &opts);
-}
-
-static void matrix_dealloc(PyObject *object)
-{
-    core_handle *self = (core_handle *)object;
-    coffer_pycauset_close(self->handle);
-    core_handle_dealloc(object);
+    return core_handle_init(object, input, &acts, &opts);
 }
 
 static const coffer_pycauset *open_matrix(PyObject *object)
@@ -69,7 +68,7 @@ static PyObject *matrix_view(PyObject *object, PyObject *unused)
     if (!plain || info->dtype != info->value_dtype || coffer_pycauset_get_view(&view, matrix, NULL))
         Py_RETURN_NONE;
     size_t size = (size_t)info->payload_needed;
-    PyObject *bytes = core_view(core_state_of(object), object, view.data, size);
+    PyObject *bytes = core_view(((core_handle *)object)->state, object, view.data, size);
     return bytes ? Py_BuildValue("(NsKKLL)", bytes, coffer_dtype_name(view.dtype),
                                  (unsigned long long)view.rows, (unsigned long long)view.cols,
                                  (long long)view.row_stride, (long long)view.col_stride)
@@ -210,9 +209,7 @@ static PyObject *matrix_history(PyObject *object, PyObject *unused)
                                                   row->committed ? Py_True : Py_False,
                                                   row->active ? Py_True : Py_False, row->date, metadata)
                                   : NULL;
-        if (!item || PyList_Append(list, item) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        core_append(&list, item);
     }
     coffer_pycauset_history_close(history);
     return list;
@@ -267,7 +264,6 @@ static PyObject *matrix_downsample(PyObject *object, PyObject *args)
 }
 
 static PyMethodDef matrix_methods[] = {
-    { "close", core_handle_close, METH_NOARGS, NULL },
     { "info", matrix_info, METH_NOARGS, NULL },
     { "view", matrix_view, METH_NOARGS, NULL },
     { "verify", matrix_verify, METH_NOARGS, NULL },
@@ -279,154 +275,13 @@ static PyMethodDef matrix_methods[] = {
     { NULL, NULL, 0, NULL },
 };
 
-static PyGetSetDef matrix_members[] = {
-    { "closed", core_handle_closed, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL },
-};
-
 static PyType_Slot matrix_slots[] = {
     { Py_tp_init, matrix_init },
-    { Py_tp_dealloc, matrix_dealloc },
     { Py_tp_methods, matrix_methods },
-    { Py_tp_getset, matrix_members },
     { 0, NULL },
-};
-
-static PyType_Spec matrix_spec = {
-    .name = "coffer._core.Pycauset",
-    .basicsize = sizeof(core_handle),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = matrix_slots,
-};
-
-/* ---- Changes ---- */
-
-/* One of ("json", path, text), ("bytes", path, bytes), ("delete", path, None), ("checksums", "", None). */
-static bool add_change(core_state *state, coffer_pycauset_changes *changes, PyObject *change)
-{
-    coffer_error err = COFFER_ERROR_INIT;
-    const char *kind, *path, *bytes;
-    Py_ssize_t len = 0;
-    coffer_status status;
-    if (!PyArg_ParseTuple(change, "ssz#", &kind, &path, &bytes, &len))
-        return false;
-    if (strcmp(kind, "json") == 0)
-        status = coffer_pycauset_changes_set_json(changes, path, bytes, (size_t)len, &err);
-    else if (strcmp(kind, "bytes") == 0)
-        status = coffer_pycauset_changes_set_bytes(changes, path, bytes, (size_t)len, &err);
-    else if (strcmp(kind, "checksums") == 0)
-        status = coffer_pycauset_changes_set_checksums(changes, &err);
-    else
-        status = coffer_pycauset_changes_delete(changes, path, &err);
-    if (status)
-        core_raise(state, &err, NULL);
-    return !status;
-}
-
-coffer_pycauset_changes *core_pycauset_changes(core_state *state, PyObject *list)
-{
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_pycauset_changes *changes = NULL;
-    if (coffer_pycauset_changes_new(&changes, &err)) {
-        core_raise(state, &err, NULL);
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
-        if (!add_change(state, changes, PyList_GetItem(list, i))) {
-            coffer_pycauset_changes_free(changes);
-            return NULL;
-        }
-    }
-    return changes;
-}
-
-/* pycauset_edit(path, changes): one commit; returns the new generation. */
-static PyObject *edit(PyObject *module, PyObject *args)
-{
-    core_state *state = core_state_of_module(module);
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_pycauset_editor *editor = NULL;
-    coffer_status status;
-    PyObject *path, *list;
-    uint64_t generation = 0;
-    if (!PyArg_ParseTuple(args, "OO!", &path, &PyList_Type, &list))
-        return NULL;
-    PyObject *bytes = core_path(path);
-    coffer_pycauset_changes *changes = bytes ? core_pycauset_changes(state, list) : NULL;
-    if (changes) {
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_pycauset_editor_open(&editor, PyBytes_AsString(bytes), NULL, &err);
-        if (!status)
-            status = coffer_pycauset_editor_commit(&generation, editor, changes, &err);
-        if (editor)
-            coffer_pycauset_editor_close(editor);
-        Py_END_ALLOW_THREADS
-        coffer_pycauset_changes_free(changes);
-        if (status)
-            core_raise(state, &err, path);
-    }
-    Py_XDECREF(bytes);
-    return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(generation);
-}
-
-/* pycauset_write(path, type number, element type, rows, cols, has_diagonal, values, changes, overwrite): the
- * whole matrix from memory, row by row as stored. */
-static PyObject *write_matrix(PyObject *module, PyObject *args)
-{
-    core_state *state = core_state_of_module(module);
-    coffer_pycauset_shape shape = COFFER_PYCAUSET_SHAPE_INIT;
-    coffer_pycauset_writer_opts opts = COFFER_PYCAUSET_WRITER_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_pycauset_writer *writer = NULL;
-    coffer_status status;
-    Py_buffer values;
-    PyObject *path, *list;
-    const char *name;
-    int type, diagonal, overwrite;
-    unsigned long long rows, cols;
-    if (!PyArg_ParseTuple(args, "OisKKpy*O!p", &path, &type, &name, &rows, &cols, &diagonal, &values,
-                          &PyList_Type, &list, &overwrite))
-        return NULL;
-    PyObject *bytes = core_path(path);
-    coffer_pycauset_changes *changes = bytes ? core_pycauset_changes(state, list) : NULL;
-    shape.dtype = changes ? core_dtype(name) : COFFER_DTYPE_NONE;
-    size_t size = shape.dtype == COFFER_DTYPE_BIT ? 1 : coffer_dtype_size(shape.dtype);
-    if (!PyErr_Occurred() && (cols && rows && (size_t)values.len / size / cols < rows))
-        PyErr_Format(PyExc_ValueError, "%zd bytes are less than %llu x %llu values", values.len, rows, cols);
-    if (!PyErr_Occurred()) {
-        shape.type = (coffer_pycauset_type)type;
-        shape.rows = rows;
-        shape.cols = cols;
-        shape.has_diagonal = diagonal;
-        opts.overwrite = overwrite;
-        opts.checksums = true;
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_pycauset_writer_create(&writer, PyBytes_AsString(bytes), &shape, &opts, &err);
-        if (!status)
-            status = coffer_pycauset_writer_set_metadata(writer, changes, &err);
-        if (!status)
-            status = coffer_pycauset_writer_put_rows(writer, values.buf, rows, &err);
-        if (!status)
-            status = coffer_pycauset_writer_commit(writer, &err);
-        else if (writer)
-            coffer_pycauset_writer_discard(writer);
-        Py_END_ALLOW_THREADS
-        if (status)
-            core_raise(state, &err, path);
-    }
-    coffer_pycauset_changes_free(changes);
-    Py_XDECREF(bytes);
-    PyBuffer_Release(&values);
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-}
-
-static PyMethodDef functions[] = {
-    { "pycauset_edit", edit, METH_VARARGS, NULL },
-    { "pycauset_write", write_matrix, METH_VARARGS, NULL },
-    { NULL, NULL, 0, NULL },
 };
 
 int core_add_pycauset(PyObject *module)
 {
-    return core_add_type(module, &matrix_spec) ? -1 : PyModule_AddFunctions(module, functions);
+    return core_add_handle(module, "coffer._core.Pycauset", matrix_slots);
 }

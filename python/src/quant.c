@@ -12,8 +12,12 @@ static int workers_init(PyObject *object, PyObject *args, PyObject *kwargs)
     coffer_quant_workers_opts opts = COFFER_QUANT_WORKERS_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "I", &opts.threads) || self->workers)
+    if (!PyArg_ParseTuple(args, "I", &opts.threads))
         return -1;
+    if (self->workers) {
+        PyErr_SetString(PyExc_ValueError, "the workers were already started");
+        return -1;
+    }
     if (!coffer_quant_workers_new(&self->workers, &opts, &err))
         return 0;
     core_raise(core_state_of(object), &err, NULL);
@@ -164,16 +168,10 @@ static PyType_Slot workers_slots[] = {
     { 0, NULL },
 };
 
-static PyType_Spec workers_spec = {
-    .name = "coffer._core.QuantWorkers",
-    .basicsize = sizeof(workers_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = workers_slots,
-};
-
 int core_add_quant(PyObject *module)
 {
     core_state *state = core_state_of_module(module);
-    state->workers_type = core_new_type(module, &workers_spec);
+    state->workers_type =
+        core_new_type(module, "coffer._core.QuantWorkers", sizeof(workers_object), 0, workers_slots, NULL);
     return state->workers_type ? PyModule_AddFunctions(module, functions) : -1;
 }

@@ -167,10 +167,19 @@ core_source *core_as_source(core_state *state, PyObject *object)
     return NULL;
 }
 
+/* NULL with an exception before it was opened. */
+static coffer_source *opened(PyObject *object)
+{
+    coffer_source *source = ((core_source *)object)->source;
+    if (!source)
+        core_raise_closed();
+    return source;
+}
+
 static PyObject *source_size(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyLong_FromUnsignedLongLong(coffer_source_size(((core_source *)object)->source));
+    return opened(object) ? PyLong_FromUnsignedLongLong(coffer_source_size(opened(object))) : NULL;
 }
 
 static PyObject *source_path(PyObject *object, void *unused)
@@ -183,7 +192,7 @@ static PyObject *source_path(PyObject *object, void *unused)
 static PyObject *source_interrupted(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyBool_FromLong(coffer_source_interrupted_update(((core_source *)object)->source));
+    return opened(object) ? PyBool_FromLong(coffer_source_interrupted_update(opened(object))) : NULL;
 }
 
 /* Raises ChangedError when the file was truncated while it was mapped. */
@@ -192,6 +201,8 @@ static PyObject *source_intact(PyObject *object, PyObject *unused)
     core_source *self = (core_source *)object;
     coffer_error err = COFFER_ERROR_INIT;
     (void)unused;
+    if (!opened(object))
+        return NULL;
     if (coffer_source_intact(self->source, &err))
         return core_raise(core_state_of(object), &err, self->path);
     Py_RETURN_NONE;
@@ -204,13 +215,40 @@ static PyObject *source_identify(PyObject *object, PyObject *unused)
     const char *kind = NULL;
     coffer_status status;
     (void)unused;
+    if (!opened(object))
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = coffer_convert_kind(&kind, self->source, &err);
     Py_END_ALLOW_THREADS
     return status ? core_raise(core_state_of(object), &err, self->path) : PyUnicode_FromString(kind);
 }
 
+/* read(offset, len): bytes, fewer at the end. */
+static PyObject *source_read(PyObject *object, PyObject *args)
+{
+    core_source *self = (core_source *)object;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    unsigned long long offset, len;
+    if (!opened(object) || !PyArg_ParseTuple(args, "KK", &offset, &len))
+        return NULL;
+    uint64_t size = coffer_source_size(self->source), left = offset < size ? size - offset : 0;
+    size_t count = (size_t)(len < left ? len : left);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
+    char *data = bytes ? PyBytes_AsString(bytes) : NULL;
+    if (!data)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_source_read_at(data, self->source, count ? offset : 0, count, &err);
+    Py_END_ALLOW_THREADS
+    if (!status)
+        return bytes;
+    Py_DECREF(bytes);
+    return core_raise(core_state_of(object), &err, self->path);
+}
+
 static PyMethodDef source_methods[] = {
+    { "read", source_read, METH_VARARGS, "Bytes at an offset; fewer at the end." },
     { "intact", source_intact, METH_NOARGS, "Raises ChangedError if the mapped file was cut meanwhile." },
     { "identify", source_identify, METH_NOARGS, "The kind of file: 'mcf', 'safetensors', 'npy' …" },
     { NULL, NULL, 0, NULL },
@@ -231,70 +269,6 @@ static PyType_Slot source_slots[] = {
     { Py_tp_getset, source_members },
     { 0, NULL },
 };
-
-static PyType_Spec source_spec = {
-    .name = "coffer._core.Source",
-    .basicsize = sizeof(core_source),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = source_slots,
-};
-
-/* ---- Handles over a source ---- */
-
-int core_handle_init(PyObject *object, PyObject *input, core_opener open, const void *opts)
-{
-    core_handle *self = (core_handle *)object;
-    core_source *source = core_as_source(core_state_of(object), input);
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    void *handle = NULL;
-    if (source && self->handle)
-        PyErr_SetString(PyExc_ValueError, "the file was already opened");
-    if (!source || self->handle)
-        return -1;
-    self->source = Py_NewRef(input);
-    Py_BEGIN_ALLOW_THREADS
-    status = open(&handle, source->source, opts, &err);
-    Py_END_ALLOW_THREADS
-    self->handle = handle;
-    if (status)
-        core_handle_fail(object, &err);
-    return status ? -1 : 0;
-}
-
-void *core_handle_open(PyObject *object)
-{
-    core_handle *self = (core_handle *)object;
-    if (self->handle && !self->closed)
-        return self->handle;
-    core_raise_closed();
-    return NULL;
-}
-
-PyObject *core_handle_fail(PyObject *object, const coffer_error *err)
-{
-    core_source *source = (core_source *)((core_handle *)object)->source;
-    return core_raise(core_state_of(object), err, source->path);
-}
-
-PyObject *core_handle_close(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    ((core_handle *)object)->closed = true;
-    Py_RETURN_NONE;
-}
-
-PyObject *core_handle_closed(PyObject *object, void *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((core_handle *)object)->closed);
-}
-
-void core_handle_dealloc(PyObject *object)
-{
-    Py_XDECREF(((core_handle *)object)->source);
-    core_free_object(object);
-}
 
 /* ---- View ---- */
 
@@ -361,13 +335,6 @@ static PyType_Slot view_slots[] = {
     { 0, NULL },
 };
 
-static PyType_Spec view_spec = {
-    .name = "coffer._core.View",
-    .basicsize = sizeof(core_view_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = view_slots,
-};
-
 int core_writable(Py_buffer *out, PyObject *object, uint64_t size)
 {
     if (PyObject_GetBuffer(object, out, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) != 0)
@@ -383,7 +350,9 @@ int core_writable(Py_buffer *out, PyObject *object, uint64_t size)
 int core_add_source(PyObject *module)
 {
     core_state *state = core_state_of_module(module);
-    state->source_type = core_new_type(module, &source_spec);
-    state->view_type = core_new_type(module, &view_spec);
+    state->source_type =
+        core_new_type(module, "coffer._core.Source", sizeof(core_source), 0, source_slots, NULL);
+    state->view_type = core_new_type(module, "coffer._core.View", sizeof(core_view_object),
+                                     Py_TPFLAGS_DISALLOW_INSTANTIATION, view_slots, NULL);
     return state->source_type && state->view_type ? 0 : -1;
 }

@@ -3,80 +3,60 @@
 
 #include <string.h>
 
-typedef struct tensors_object {
-    PyObject_HEAD coffer_tensors *set;
-    PyObject *source; /* kept alive; NULL when it was opened by path */
-    PyObject *path;   /* str, or NULL */
-    bool closed;
-} tensors_object;
-
-static int tensors_init(PyObject *object, PyObject *args, PyObject *kwargs)
+static coffer_status open_over(void **out, coffer_source *source, const void *opts, coffer_error *err)
 {
-    tensors_object *self = (tensors_object *)object;
-    core_state *state = core_state_of(object);
-    coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
+    coffer_tensors *set = NULL;
+    coffer_status status = coffer_tensors_open(&set, source, opts, err);
+    *out = set;
+    return status;
+}
+
+static void release_tensors(void *set)
+{
+    coffer_tensors_close(set);
+}
+
+static int open_path(core_handle *self, PyObject *path, const coffer_tensors_open_opts *opts)
+{
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
+    coffer_tensors *set = NULL;
+    PyObject *bytes = core_handle_is_new((PyObject *)self) ? core_path(path) : NULL;
+    if (!bytes)
+        return -1;
+    Py_XDECREF(self->path); /* of an attempt that failed */
+    self->path = Py_NewRef(path);
+    self->state = core_state_of((PyObject *)self);
+    self->release = release_tensors;
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_tensors_open_path(&set, PyBytes_AsString(bytes), opts, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(bytes);
+    self->handle = status ? NULL : set;
+    if (status)
+        core_handle_fail((PyObject *)self, &err);
+    return status ? -1 : 0;
+}
+
+/* Tensors(path or source, access): files with shards are opened by path. */
+static int tensors_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static const core_handle_acts acts = { open_over, release_tensors };
+    coffer_tensors_open_opts opts = COFFER_TENSORS_OPEN_OPTS_INIT;
     PyObject *input;
     int access = 0;
     (void)kwargs;
     if (!PyArg_ParseTuple(args, "O|i", &input, &access))
         return -1;
-    if (self->set) {
-        PyErr_SetString(PyExc_RuntimeError, "a set is opened once");
-        return -1;
-    }
     opts.access = (coffer_access)access;
-    if (PyUnicode_Check(input)) {
-        PyObject *bytes = core_path(input);
-        if (!bytes)
-            return -1;
-        self->path = Py_NewRef(input);
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_tensors_open_path(&self->set, PyBytes_AsString(bytes), &opts, &err);
-        Py_END_ALLOW_THREADS
-        Py_DECREF(bytes);
-    } else {
-        core_source *source = core_as_source(state, input);
-        if (!source)
-            return -1;
-        self->source = Py_NewRef(input);
-        self->path = Py_XNewRef(source->path);
-        Py_BEGIN_ALLOW_THREADS
-        status = coffer_tensors_open(&self->set, source->source, &opts, &err);
-        Py_END_ALLOW_THREADS
-    }
-    if (status)
-        core_raise(state, &err, self->path);
-    return status ? -1 : 0;
-}
-
-static void tensors_dealloc(PyObject *object)
-{
-    tensors_object *self = (tensors_object *)object;
-    if (self->set)
-        coffer_tensors_close(self->set);
-    Py_XDECREF(self->source);
-    Py_XDECREF(self->path);
-    core_free_object(object);
+    if (PyUnicode_Check(input))
+        return open_path((core_handle *)object, input, &opts);
+    return core_handle_init(object, input, &acts, &opts);
 }
 
 static coffer_tensors *open_set(PyObject *object)
 {
-    tensors_object *self = (tensors_object *)object;
-    if (!self->set || self->closed) {
-        core_raise_closed();
-        return NULL;
-    }
-    return self->set;
-}
-
-/* Views keep the memory: it is released with the last of them. */
-static PyObject *tensors_close(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    ((tensors_object *)object)->closed = true;
-    Py_RETURN_NONE;
+    return core_handle_open(object);
 }
 
 static PyObject *tensors_names(PyObject *object, PyObject *unused)
@@ -143,17 +123,17 @@ static PyObject *tensors_view(PyObject *object, PyObject *index)
     const coffer_tensor *tensor = tensor_at(object, index, &at);
     if (!tensor)
         return NULL;
-    const uint8_t *data = coffer_tensors_view(((tensors_object *)object)->set, at);
+    const uint8_t *data = coffer_tensors_view(((core_handle *)object)->handle, at);
     if (!data)
         Py_RETURN_NONE;
-    return core_view(core_state_of(object), object, data, (size_t)tensor->size);
+    return core_view(((core_handle *)object)->state, object, data, (size_t)tensor->size);
 }
 
 static PyObject *finish(PyObject *object, coffer_status status, const coffer_error *err, Py_buffer *buffer)
 {
     PyBuffer_Release(buffer);
     if (status)
-        return core_raise(core_state_of(object), err, ((tensors_object *)object)->path);
+        return core_handle_fail(object, err);
     Py_RETURN_NONE;
 }
 
@@ -173,6 +153,14 @@ static PyObject *tensors_read(PyObject *object, PyObject *args)
     status = coffer_tensors_read(buffer.buf, set, (size_t)index, begin, (size_t)buffer.len, &err);
     Py_END_ALLOW_THREADS
     return finish(object, status, &err, &buffer);
+}
+
+enum { ELEMENTS_AT_ONCE = 1 << 24, BYTES_AT_ONCE = 1 << 27 }; /* between two looks for Ctrl-C */
+
+/* COFFER_E_CANCELLED with an exception after Ctrl-C. */
+static coffer_status look_for_interrupt(void)
+{
+    return PyErr_CheckSignals() ? COFFER_E_CANCELLED : COFFER_OK;
 }
 
 /* read_as(index, out, type, first, count): elements, converted or decoded. */
@@ -198,9 +186,17 @@ static PyObject *tensors_read_as(PyObject *object, PyObject *args)
     }
     if (core_writable(&buffer, out, count * size))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_tensors_read_as(buffer.buf, dtype, set, (size_t)index, first, count, &err);
-    Py_END_ALLOW_THREADS
+    const coffer_tensor *tensor = coffer_tensors_at(set, (size_t)index);
+    uint64_t row = tensor && tensor->rank ? tensor->dims[tensor->rank - 1] : 1, done = 0;
+    uint64_t at_once = row && row < ELEMENTS_AT_ONCE ? ELEMENTS_AT_ONCE / row * row : count; /* whole rows */
+    do {
+        uint64_t now = count - done < at_once ? count - done : at_once;
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_tensors_read_as((char *)buffer.buf + done * size, dtype, set, (size_t)index,
+                                        first + done, now, &err);
+        Py_END_ALLOW_THREADS
+        done += now;
+    } while (!status && done < count && !(status = look_for_interrupt()));
     return finish(object, status, &err, &buffer);
 }
 
@@ -216,8 +212,7 @@ static PyObject *tree(PyObject *object,
     Py_BEGIN_ALLOW_THREADS
     status = fill(node, set, &err);
     Py_END_ALLOW_THREADS
-    PyObject *result = status ? core_raise(core_state_of(object), &err, ((tensors_object *)object)->path)
-                              : core_from_node(node);
+    PyObject *result = status ? core_handle_fail(object, &err) : core_from_node(node);
     coffer_node_free(node);
     return result;
 }
@@ -268,14 +263,12 @@ static PyObject *tensors_stats(PyObject *object, PyObject *args)
     status = coffer_tensors_stats_new(&stats, set, &opts, &err);
     Py_END_ALLOW_THREADS
     if (status)
-        return core_raise(core_state_of(object), &err, ((tensors_object *)object)->path);
+        return core_handle_fail(object, &err);
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < coffer_tensors_stats_count(stats); i++) {
         const coffer_tensor_stats *row = coffer_tensors_stats_at(stats, i);
         PyObject *item = stats_row(row, coffer_tensors_at(set, row->tensor)->name);
-        if (!item || PyList_Append(list, item) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        core_append(&list, item);
     }
     coffer_tensors_stats_free(stats);
     return list;
@@ -290,41 +283,43 @@ static PyObject *tensors_verify(PyObject *object, PyObject *index)
     coffer_status status;
     if (!tensor)
         return NULL;
-    tensors_object *self = (tensors_object *)object;
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_tensors_verify(self->set, at, 0, tensor->size, &err);
-    Py_END_ALLOW_THREADS
+    const coffer_tensors *set = ((core_handle *)object)->handle;
+    uint64_t done = 0;
+    do {
+        uint64_t now = tensor->size - done < BYTES_AT_ONCE ? tensor->size - done : BYTES_AT_ONCE;
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_tensors_verify(set, at, done, now, &err);
+        Py_END_ALLOW_THREADS
+        done += now;
+    } while (!status && done < tensor->size && !(status = look_for_interrupt()));
     if (status)
-        return core_raise(core_state_of(object), &err, self->path);
+        return core_handle_fail(object, &err);
     Py_RETURN_NONE;
 }
 
 static PyObject *tensors_intact(PyObject *object, PyObject *unused)
 {
-    tensors_object *self = (tensors_object *)object;
+    const coffer_tensors *set =
+        ((core_handle *)object)->handle; /* also of a closed file: its views are in use */
     coffer_error err = COFFER_ERROR_INIT;
     (void)unused;
-    if (self->set && coffer_tensors_intact(self->set, &err))
-        return core_raise(core_state_of(object), &err, self->path);
+    if (set && coffer_tensors_intact(set, &err))
+        return core_handle_fail(object, &err);
     Py_RETURN_NONE;
 }
 
 static PyObject *tensors_kind(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyUnicode_FromString(coffer_tensors_kind(((tensors_object *)object)->set));
+    const coffer_tensors *set = core_handle_made(object);
+    return set ? PyUnicode_FromString(coffer_tensors_kind(set)) : NULL;
 }
 
 static PyObject *tensors_size(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyLong_FromUnsignedLongLong(coffer_tensors_size(((tensors_object *)object)->set));
-}
-
-static PyObject *tensors_closed(PyObject *object, void *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((tensors_object *)object)->closed);
+    const coffer_tensors *set = core_handle_made(object);
+    return set ? PyLong_FromUnsignedLongLong(coffer_tensors_size(set)) : NULL;
 }
 
 static Py_ssize_t tensors_length(PyObject *object)
@@ -334,7 +329,6 @@ static Py_ssize_t tensors_length(PyObject *object)
 }
 
 static PyMethodDef tensors_methods[] = {
-    { "close", tensors_close, METH_NOARGS, NULL },
     { "names", tensors_names, METH_NOARGS, NULL },
     { "find", tensors_find, METH_O, NULL },
     { "info", tensors_info, METH_O, NULL },
@@ -352,150 +346,134 @@ static PyMethodDef tensors_methods[] = {
 static PyGetSetDef tensors_members[] = {
     { "kind", tensors_kind, NULL, NULL, NULL },
     { "size", tensors_size, NULL, NULL, NULL },
-    { "closed", tensors_closed, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 
 static PyType_Slot tensors_slots[] = {
-    { Py_tp_init, tensors_init },      { Py_tp_dealloc, tensors_dealloc }, { Py_tp_methods, tensors_methods },
-    { Py_tp_getset, tensors_members }, { Py_sq_length, tensors_length },   { 0, NULL },
-};
-
-static PyType_Spec tensors_spec = {
-    .name = "coffer._core.Tensors",
-    .basicsize = sizeof(tensors_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = tensors_slots,
+    { Py_tp_init, tensors_init },
+    { Py_tp_methods, tensors_methods },
+    { Py_tp_getset, tensors_members },
+    { Py_sq_length, tensors_length },
+    { 0, NULL },
 };
 
 /* ---- Model files of our own ---- */
 
-typedef struct mcf_object {
-    PyObject_HEAD coffer_mcf *model;
-    PyObject *source;
-} mcf_object;
-
-static int mcf_init(PyObject *object, PyObject *args, PyObject *kwargs)
+static coffer_status open_mcf(void **out, coffer_source *source, const void *opts, coffer_error *err)
 {
-    mcf_object *self = (mcf_object *)object;
-    core_state *state = core_state_of(object);
-    coffer_mcf_open_opts opts = COFFER_MCF_OPEN_OPTS_INIT;
-    coffer_error err = COFFER_ERROR_INIT;
-    coffer_status status;
-    PyObject *input;
-    (void)kwargs;
-    if (!PyArg_ParseTuple(args, "O", &input) || self->model)
-        return -1;
-    core_source *source = core_as_source(state, input);
-    if (!source)
-        return -1;
-    self->source = Py_NewRef(input);
-    Py_BEGIN_ALLOW_THREADS
-    status = coffer_mcf_open(&self->model, source->source, &opts, &err);
-    Py_END_ALLOW_THREADS
-    if (status)
-        core_raise(state, &err, source->path);
-    return status ? -1 : 0;
+    coffer_mcf *model = NULL;
+    coffer_status status = coffer_mcf_open(&model, source, opts, err);
+    *out = model;
+    return status;
 }
 
-static void mcf_dealloc(PyObject *object)
+static void release_mcf(void *model)
 {
-    mcf_object *self = (mcf_object *)object;
-    if (self->model)
-        coffer_mcf_close(self->model);
-    Py_XDECREF(self->source);
-    core_free_object(object);
+    coffer_mcf_close(model);
+}
+
+/* Mcf(source) */
+static int mcf_init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static const core_handle_acts acts = { open_mcf, release_mcf };
+    PyObject *input;
+    (void)kwargs;
+    return PyArg_ParseTuple(args, "O", &input) ? core_handle_init(object, input, &acts, NULL) : -1;
+}
+
+static const coffer_mcf *open_model(PyObject *object)
+{
+    return core_handle_open(object);
 }
 
 /* [(type, name or None, version, offset, size)] */
 static PyObject *mcf_sections(PyObject *object, PyObject *unused)
 {
-    const coffer_mcf *model = ((mcf_object *)object)->model;
-    PyObject *list = PyList_New(0);
+    const coffer_mcf *model = open_model(object);
+    PyObject *list = model ? PyList_New(0) : NULL;
     (void)unused;
     for (size_t i = 0; list && i < coffer_mcf_section_count(model); i++) {
         const coffer_mcf_section *section = coffer_mcf_section_at(model, i);
         PyObject *item =
             Py_BuildValue("(IzIKK)", section->type, coffer_mcf_section_name(section->type), section->version,
                           (unsigned long long)section->offset, (unsigned long long)section->size);
-        if (!item || PyList_Append(list, item) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        core_append(&list, item);
     }
     return list;
+}
+
+/* Bytes that the library allocated, as an object; they are freed. */
+static PyObject *take_bytes(PyObject *object, coffer_status status, const coffer_error *err, uint8_t *bytes,
+                            size_t len)
+{
+    if (status)
+        return core_handle_fail(object, err);
+    PyObject *result = PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)len);
+    coffer_free(bytes);
+    return result;
 }
 
 /* The bytes of a section by type. Raises KeyError when the file does not have it. */
 static PyObject *mcf_read_section(PyObject *object, PyObject *number)
 {
-    mcf_object *self = (mcf_object *)object;
+    const coffer_mcf *model = open_model(object);
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
     uint8_t *bytes = NULL;
     size_t len = 0;
-    unsigned long type = PyLong_AsUnsignedLong(number);
+    unsigned long type = model ? PyLong_AsUnsignedLong(number) : 0;
     if (PyErr_Occurred())
         return NULL;
-    if (type > UINT32_MAX || !coffer_mcf_find_section(self->model, (uint32_t)type)) {
+    if (type > UINT32_MAX || !coffer_mcf_find_section(model, (uint32_t)type)) {
         PyErr_SetObject(PyExc_KeyError, number);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = coffer_mcf_read_section(&bytes, &len, self->model, (uint32_t)type, &err);
+    status = coffer_mcf_read_section(&bytes, &len, model, (uint32_t)type, &err);
     Py_END_ALLOW_THREADS
-    if (status)
-        return core_raise(core_state_of(object), &err, ((core_source *)self->source)->path);
-    PyObject *result = PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)len);
-    coffer_free(bytes);
-    return result;
+    return take_bytes(object, status, &err, bytes, len);
 }
 
 /* [(name, bytes)] of the other files of the model's folder. */
 static PyObject *mcf_files(PyObject *object, PyObject *unused)
 {
-    mcf_object *self = (mcf_object *)object;
+    const coffer_mcf *model = open_model(object);
     coffer_error err = COFFER_ERROR_INIT;
     const coffer_mcf_file *files = NULL;
     size_t count = 0;
     (void)unused;
-    if (coffer_mcf_get_files(&files, &count, self->model, &err))
-        return core_raise(core_state_of(object), &err, ((core_source *)self->source)->path);
+    if (!model)
+        return NULL;
+    if (coffer_mcf_get_files(&files, &count, model, &err))
+        return core_handle_fail(object, &err);
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < count; i++) {
-        PyObject *item = Py_BuildValue("(sK)", files[i].name, (unsigned long long)files[i].size);
-        if (!item || PyList_Append(list, item) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
-    }
+    for (size_t i = 0; list && i < count; i++)
+        core_append(&list, Py_BuildValue("(sK)", files[i].name, (unsigned long long)files[i].size));
     return list;
 }
 
 static PyObject *mcf_read_file(PyObject *object, PyObject *name)
 {
-    mcf_object *self = (mcf_object *)object;
+    const coffer_mcf *model = open_model(object);
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
     uint8_t *bytes = NULL;
     size_t len = 0;
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    const char *text = model ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     if (!text)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    status = coffer_mcf_read_file(&bytes, &len, self->model, text, &err);
+    status = coffer_mcf_read_file(&bytes, &len, model, text, &err);
     Py_END_ALLOW_THREADS
-    if (status)
-        return core_raise(core_state_of(object), &err, ((core_source *)self->source)->path);
-    PyObject *result = PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)len);
-    coffer_free(bytes);
-    return result;
+    return take_bytes(object, status, &err, bytes, len);
 }
 
 /* (activations, min_clip, max_clip, snr_db or None, max_error or None) of a tensor by name, or None. */
 static PyObject *mcf_quant(PyObject *object, PyObject *name)
 {
-    const coffer_mcf *model = ((mcf_object *)object)->model;
+    const coffer_mcf *model = open_model(object);
     Py_ssize_t len = 0;
-    const char *text = PyUnicode_AsUTF8AndSize(name, &len);
+    const char *text = model ? PyUnicode_AsUTF8AndSize(name, &len) : NULL;
     if (!text)
         return NULL;
     size_t tensor = coffer_mcf_find_tensor(model, text, (size_t)len);
@@ -520,21 +498,14 @@ static PyMethodDef mcf_methods[] = {
 
 static PyType_Slot mcf_slots[] = {
     { Py_tp_init, mcf_init },
-    { Py_tp_dealloc, mcf_dealloc },
     { Py_tp_methods, mcf_methods },
     { 0, NULL },
 };
 
-static PyType_Spec mcf_spec = {
-    .name = "coffer._core.Mcf",
-    .basicsize = sizeof(mcf_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = mcf_slots,
-};
-
 int core_add_tensors(PyObject *module)
 {
-    if (core_add_type(module, &tensors_spec) || core_add_type(module, &mcf_spec))
-        return -1;
-    return 0;
+    return core_add_handle(module, "coffer._core.Tensors", tensors_slots) ||
+                   core_add_handle(module, "coffer._core.Mcf", mcf_slots)
+               ? -1
+               : 0;
 }

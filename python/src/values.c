@@ -80,6 +80,35 @@ const coffer_progress *core_progress_init(core_progress *out, PyObject *callable
 
 /* ---- Values ---- */
 
+void core_append(PyObject **list, PyObject *item)
+{
+    if (!item || PyList_Append(*list, item) != 0)
+        Py_CLEAR(*list);
+    Py_XDECREF(item);
+}
+
+const uint8_t *core_key(PyObject *object)
+{
+    char *bytes = NULL;
+    Py_ssize_t len = 0;
+    if (!object || object == Py_None || PyBytes_AsStringAndSize(object, &bytes, &len) != 0)
+        return NULL;
+    if (len == COFFER_MLDF_KEY_SIZE)
+        return (const uint8_t *)bytes;
+    PyErr_Format(PyExc_ValueError, "a key has %d bytes, not %zd", COFFER_MLDF_KEY_SIZE, len);
+    return NULL;
+}
+
+int core_dims(uint64_t *out, size_t most, PyObject *shape)
+{
+    Py_ssize_t rank = PyTuple_Size(shape);
+    if (rank > (Py_ssize_t)most)
+        PyErr_Format(PyExc_ValueError, "%zd dimensions; at most %zu are possible", rank, most);
+    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < rank; i++)
+        out[i] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(shape, i));
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 PyObject *core_text(const char *text, size_t len)
 {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)len, "surrogateescape");
@@ -90,9 +119,7 @@ static PyObject *from_list(const coffer_node *node)
     PyObject *list = PyList_New(0);
     for (const coffer_node *child = coffer_node_first(node); list && child; child = coffer_node_next(child)) {
         PyObject *item = core_from_node(child);
-        if (!item || PyList_Append(list, item) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        core_append(&list, item);
     }
     return list;
 }
@@ -162,9 +189,7 @@ PyObject *core_from_report(const coffer_report *report)
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < coffer_report_count(report); i++) {
         PyObject *item = from_finding(coffer_report_at(report, i));
-        if (!item || PyList_Append(list, item) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        core_append(&list, item);
     }
     if (!list)
         return NULL;

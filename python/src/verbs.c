@@ -88,24 +88,6 @@ static PyObject *entries(PyObject *module, PyObject *args)
     return core_node_result(state, status, &err, node, path);
 }
 
-/* A key of 32 bytes, or None. */
-static bool take_key(const uint8_t **out, PyObject *key)
-{
-    char *bytes = NULL;
-    Py_ssize_t len = 0;
-    *out = NULL;
-    if (key == Py_None)
-        return true;
-    if (PyBytes_AsStringAndSize(key, &bytes, &len) != 0)
-        return false;
-    if (len != COFFER_MLDF_KEY_SIZE) {
-        PyErr_Format(PyExc_ValueError, "a key has %d bytes, not %zd", COFFER_MLDF_KEY_SIZE, len);
-        return false;
-    }
-    *out = (const uint8_t *)bytes;
-    return true;
-}
-
 static PyObject *check(PyObject *module, PyObject *args)
 {
     core_state *state = core_state_of_module(module);
@@ -115,8 +97,10 @@ static PyObject *check(PyObject *module, PyObject *args)
     core_progress progress;
     PyObject *path, *callable, *key;
     int full, decode;
-    if (!PyArg_ParseTuple(args, "OppIOO", &path, &full, &decode, &opts.threads, &key, &callable) ||
-        !take_key(&opts.key, key))
+    if (!PyArg_ParseTuple(args, "OppIOO", &path, &full, &decode, &opts.threads, &key, &callable))
+        return NULL;
+    opts.key = core_key(key);
+    if (PyErr_Occurred())
         return NULL;
     coffer_file *file = open_file(state, path);
     coffer_report *report = file ? core_report_new() : NULL;
@@ -146,8 +130,10 @@ static PyObject *diff(PyObject *module, PyObject *args)
     PyObject *paths[2], *callable, *key;
     unsigned long long shown;
     if (!PyArg_ParseTuple(args, "OOdKIOO", &paths[0], &paths[1], &opts.tolerance, &shown, &opts.threads, &key,
-                          &callable) ||
-        !take_key(&opts.key, key))
+                          &callable))
+        return NULL;
+    opts.key = core_key(key);
+    if (PyErr_Occurred())
         return NULL;
     coffer_file *a = open_known(state, paths[0]);
     coffer_file *b = a ? open_known(state, paths[1]) : NULL;
@@ -179,8 +165,10 @@ static PyObject *repair(PyObject *module, PyObject *args)
     unsigned long long generation;
     int keep_tail, overwrite;
     if (!PyArg_ParseTuple(args, "OOOpKpOO", &in, &out, &copy, &keep_tail, &generation, &overwrite, &key,
-                          &callable) ||
-        !take_key(&opts.key, key))
+                          &callable))
+        return NULL;
+    opts.key = core_key(key);
+    if (PyErr_Occurred())
         return NULL;
     core_source *source = core_as_source(state, in);
     core_source *from = source && copy != Py_None ? core_as_source(state, copy) : NULL;
@@ -276,6 +264,44 @@ static PyObject *convert(PyObject *module, PyObject *args)
     return result;
 }
 
+/* convert_temporary(source, to, path): (report, Source), the converted content in a file that has a name in
+ * the folder of `path` only until it is complete. */
+static PyObject *convert_temporary(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *in, *place, *result = NULL;
+    if (!PyArg_ParseTuple(args, "OsO", &in, &opts.to, &place))
+        return NULL;
+    core_source *source = core_as_source(state, in);
+    PyObject *path = source ? core_path(place) : NULL;
+    opts.notes = path ? core_report_new() : NULL;
+    if (opts.notes) {
+        char *temporary = NULL;
+        opts.overwrite = true;
+        opts.progress = core_progress_init(&progress, NULL);
+        Py_BEGIN_ALLOW_THREADS
+        status = coffer_temporary_create(&temporary, PyBytes_AsString(path), &err);
+        if (!status)
+            status = coffer_convert(source->source, temporary, &opts, &err);
+        Py_END_ALLOW_THREADS
+        PyObject *report = core_report_result(state, status, &err, opts.notes, source->path);
+        PyObject *made =
+            report ? PyObject_CallFunction((PyObject *)state->source_type, "ss", temporary, "mmap") : NULL;
+        coffer_temporary_remove(temporary); /* the source stays readable */
+        if (made)
+            Py_CLEAR(((core_source *)made)->path);
+        result = made ? Py_BuildValue("(NN)", report, made) : NULL;
+        if (!made)
+            Py_XDECREF(report);
+    }
+    Py_XDECREF(path);
+    return result;
+}
+
 /* [(from, to, [(option, value, help)])] */
 static PyObject *conversions(PyObject *module, PyObject *unused)
 {
@@ -285,9 +311,7 @@ static PyObject *conversions(PyObject *module, PyObject *unused)
     for (size_t i = 0; list && i < coffer_conversion_count(); i++) {
         const coffer_conversion *row = coffer_conversion_at(i);
         PyObject *pair = Py_BuildValue("(ss)", coffer_conversion_from(row), coffer_conversion_to(row));
-        if (!pair || PyList_Append(list, pair) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(pair);
+        core_append(&list, pair);
     }
     return list;
 }
@@ -338,6 +362,43 @@ static PyObject *compact(PyObject *module, PyObject *args)
                             err.subject == COFFER_SUBJECT_OUTPUT && out != Py_None ? out : in);
 }
 
+/* put(path or None, address, overwrite, part_size, parallel, abort, progress) */
+static PyObject *put(PyObject *module, PyObject *args)
+{
+    core_state *state = core_state_of_module(module);
+    coffer_put_opts opts = COFFER_PUT_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_status status;
+    core_progress progress;
+    PyObject *in, *callable;
+    const char *address;
+    unsigned long long part_size;
+    unsigned int parallel;
+    int overwrite, abort_only;
+    if (!PyArg_ParseTuple(args, "OspKIpO", &in, &address, &overwrite, &part_size, &parallel, &abort_only,
+                          &callable))
+        return NULL;
+    PyObject *path = in != Py_None ? core_path(in) : NULL;
+    coffer_node *node = PyErr_Occurred() ? NULL : core_node_new();
+    if (!node) {
+        Py_XDECREF(path);
+        return NULL;
+    }
+    opts.overwrite = overwrite;
+    opts.part_size = part_size;
+    opts.parallel = parallel;
+    opts.progress = core_progress_init(&progress, callable);
+    const char *text = path ? PyBytes_AsString(path) : NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = abort_only ? coffer_put_abort(node, text, address, &opts, &err)
+                        : coffer_put(node, text, address, &opts, &err);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(path);
+    PyObject *target = PyTuple_GetItem(args, 1);
+    return core_node_result(state, status, &err, node,
+                            err.subject == COFFER_SUBJECT_OUTPUT || !text ? target : in);
+}
+
 static PyMethodDef functions[] = {
     { "describe", describe, METH_VARARGS, NULL },
     { "entries", entries, METH_VARARGS, NULL },
@@ -345,8 +406,10 @@ static PyMethodDef functions[] = {
     { "diff", diff, METH_VARARGS, NULL },
     { "repair", repair, METH_VARARGS, NULL },
     { "convert", convert, METH_VARARGS, NULL },
+    { "convert_temporary", convert_temporary, METH_VARARGS, NULL },
     { "conversions", conversions, METH_NOARGS, NULL },
     { "compact", compact, METH_VARARGS, NULL },
+    { "put", put, METH_VARARGS, NULL },
     { "about", about, METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },
 };

@@ -1,6 +1,9 @@
 """Fixtures: an empty current folder for each test, and small files of every format."""
 
+import http.server
 import os
+import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +54,44 @@ def scan(folder):
 def matrix(folder):
     coffer.pycauset.write("links.pycauset", np.arange(12.0).reshape(3, 4), metadata={"properties": {"label": "first"}})
     return "links.pycauset"
+
+
+class _Ranges(http.server.SimpleHTTPRequestHandler):
+    """Serves the current folder, with ranges."""
+
+    def do_GET(self):
+        try:
+            with open(self.path.lstrip("/"), "rb") as file:
+                data = file.read()
+        except OSError:
+            self.send_error(404)
+            return
+        found = re.match(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        begin, end = (int(found[1]), int(found[2] or len(data) - 1) + 1) if found else (0, len(data))
+        self.send_response(206 if found else 200)
+        self.send_header("Content-Length", str(min(end, len(data)) - begin))
+        self.send_header("ETag", f'"{len(data)}"')
+        if found:
+            self.send_header("Content-Range", f"bytes {begin}-{min(end, len(data)) - 1}/{len(data)}")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data[begin:end])
+
+    do_HEAD = do_GET
+
+    def log_message(self, *rest):
+        pass
+
+
+@pytest.fixture
+def server(folder):
+    """The address of a server for the current folder."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Ranges) as local:
+        thread = threading.Thread(target=local.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{local.server_port}"
+        local.shutdown()
+        thread.join()
 
 
 # Tests that take minutes, or need packages that Debian does not have: make check-python-latest runs them.

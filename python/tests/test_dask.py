@@ -59,7 +59,7 @@ def test_a_set_becomes_a_bag_or_a_table(dataset):
     table = coffer.dask.from_mldf(dataset, samples_per_task=10, fields=["label", "text"], collection="dataframe")
     assert table.npartitions == 3
     assert table.compute()["label"].tolist() == list(range(25))
-    with pytest.raises(KeyError, match="no field wrong; there are text"):
+    with pytest.raises(KeyError, match="no field wrong; the fields are text"):
         coffer.dask.from_mldf(dataset, fields=["wrong"])
 
 
@@ -517,8 +517,22 @@ def test_a_worker_with_another_version_is_refused(texts, weights, monkeypatch):
     for job in (lambda: coffer.dask.pack(texts, "out.mldf"), lambda: coffer.dask.quantize(weights, "out.mcf", "k4")):
         with pytest.raises(RuntimeError, match="install the same version everywhere"):
             job()
-    with pytest.raises(ValueError, match="tasks open files by path"):
-        coffer.dask.from_mldf("s3://bucket/train.mldf")
+
+
+def test_files_of_a_server_are_read_by_the_tasks(server, dataset, weights, matrix, folder):
+    bag = coffer.dask.from_mldf(f"{server}/{dataset}", samples_per_task=10, fields=["label"])
+    assert bag.npartitions == 3 and [sample["label"] for sample in bag.compute()] == list(range(25))
+    assert coffer.dask.from_pycauset(f"{server}/{matrix}", chunks=2).sum().compute() == sum(range(12))
+    coffer.dask.quantize(f"{server}/{weights}", "out.mcf", "k4", bytes_per_task=1)
+    coffer.dask.quantize(weights, "local.mcf", "k4")
+    assert coffer.diff("out.mcf", "local.mcf")["equal"]
+    coffer.mldf.set_values(dataset, {(0, "label"): 77})
+    with pytest.raises(coffer.ChangedError, match="changed while the job ran"):
+        bag.compute()
+    with pytest.raises(ValueError, match="tasks open paths and addresses"):
+        coffer.dask.from_mldf("memory://train.mldf")
+    with pytest.raises(ValueError, match="files are written to paths"):
+        coffer.dask.to_mldf(bag, f"{server}/out.mldf")
 
 
 def test_errors_travel_between_processes(folder):

@@ -25,8 +25,12 @@ def triggers(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def cluster(triggers):
-    with dask.config.set({"distributed.comm.timeouts.connect": "60s", "distributed.scheduler.allowed-failures": 1,
+def processes(triggers):
+    # A busy machine needs longer than the usual 15 seconds to start a worker again; the cluster would then end it, which
+    # counts as another death of its tasks.
+    with dask.config.set({"distributed.comm.timeouts.connect": "5 minutes", "distributed.comm.timeouts.tcp": "5 minutes",
+                          "distributed.deploy.lost-worker-timeout": "5 minutes",
+                          "distributed.scheduler.allowed-failures": 1,
                           "distributed.nanny.pre-spawn-environ.PYTHONDONTWRITEBYTECODE": "1"}):
         with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
                                       silence_logs=100) as local, distributed.Client(local) as client:
@@ -34,6 +38,13 @@ def cluster(triggers):
             register = getattr(client, "register_plugin", None) or client.register_worker_plugin
             register(dying_functions(str(triggers)))
             yield client
+
+
+@pytest.fixture
+def cluster(processes):
+    """Two workers that live, also after a test that killed one."""
+    processes.wait_for_workers(2)
+    return processes
 
 
 def dying_functions(folder):
@@ -45,7 +56,7 @@ def dying_functions(folder):
         def setup(self, worker):
             from coffer import _core
 
-            for name in ("quantize_job", "pack_job"):
+            for name in ("quantize", "pack_set"):
                 setattr(_core, name, self.dying(name, getattr(_core, name)))
 
         def dying(self, name, real):
@@ -122,7 +133,7 @@ def test_a_model_is_quantized_although_a_worker_dies(cluster, triggers):
     random = np.random.default_rng(3)
     coffer.mcf.save_file({f"w{i}": random.normal(size=(64, 128)).astype("f4") for i in range(6)}, "model.mcf")
     coffer.mcf.quantize("model.mcf", "one.mcf", "k4")
-    (triggers / "quantize_job").touch()
+    (triggers / "quantize").touch()
     coffer.dask.quantize("model.mcf", "out.mcf", "k4", bytes_per_task=1)
     assert files(triggers) == [] and files() == ["model.mcf", "one.mcf", "out.mcf"]
     assert Path("out.mcf").read_bytes() == Path("one.mcf").read_bytes()
@@ -133,7 +144,7 @@ def test_a_set_is_packed_although_a_worker_dies(cluster, triggers):
     for i in range(50):
         Path(f"data/{i:02}.txt").write_text(f"text {i}")
     coffer.dask.pack("data", "one.mldf", samples_per_task=50)
-    (triggers / "pack_job").touch()
+    (triggers / "pack_set").touch()
     report = coffer.dask.pack("data", "out.mldf", samples_per_task=9)
     assert files(triggers) == [] and files() == ["data", "one.mldf", "out.mldf"] and len(files("data")) == 50
     assert Path("out.mldf").read_bytes() == Path("one.mldf").read_bytes()

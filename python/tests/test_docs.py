@@ -10,7 +10,7 @@ import coffer
 from conftest import ROOT, VECTORS
 
 torch = pytest.importorskip("torch")
-MODULES = ["_editor", "_open", "_verbs", "mcf", "mldf", "mscan", "mlyze", "pycauset"]
+MODULES = ["_editor", "_mldf_writer", "_open", "_verbs", "mcf", "mldf", "mscan", "mlyze", "pycauset"]
 
 
 @pytest.fixture

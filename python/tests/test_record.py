@@ -17,6 +17,7 @@ coffer.mark("begin \u00fc")
 blocks = [bytearray(100_000) for _ in range(3)]
 gc.collect()
 coffer.mark("end")
+assert coffer.snapshot() is True
 """
 
 
@@ -25,12 +26,13 @@ def command():
     return str(built) if built.is_file() else shutil.which("coffer")
 
 
-def test_mark_does_nothing_without_the_recorder():
+def test_marks_and_snapshots_do_nothing_without_the_recorder():
     assert coffer.mark("nothing") is None
+    assert coffer.snapshot() is False
 
 
 @pytest.mark.skipif(not command(), reason="the command is not built")
-def test_marks_and_collections_are_in_the_trace(tmp_path):
+def test_marks_collections_and_snapshots_are_in_the_trace(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     trace = tmp_path / "run.mlyze"
@@ -40,3 +42,5 @@ def test_marks_and_collections_are_in_the_trace(tmp_path):
     assert [marker["name"] for marker in stats["markers"]] == ["begin \u00fc", "end"]
     assert stats["collections"]
     assert coffer.open(trace) is not None
+    heap = json.loads(subprocess.run([command(), "heap", trace, "--json"], check=True, capture_output=True).stdout)
+    assert [row["bytes"] // 100_000 for row in heap["types"] if row["type"] == "bytearray"] == [3]

@@ -1,4 +1,5 @@
 import multiprocessing
+import os
 import pickle
 
 import numpy as np
@@ -88,6 +89,19 @@ def test_append_set_delete_and_concat(dataset):
     coffer.mldf.concat([dataset, dataset], "both.mldf")
     assert len(coffer.open("both.mldf")) == 48
     assert not coffer.check("both.mldf", full=True).errors
+
+
+def test_a_writer_copies_the_samples_of_other_sets(dataset):
+    with coffer.open(dataset) as data, coffer.mldf.create("copy.mldf") as writer:
+        writer.copy(data)  # the fields come from the set
+        writer.copy(data)
+        assert len(writer) == 50
+    with coffer.open(dataset) as data, coffer.open("copy.mldf") as copy:
+        assert copy.schema == data.schema and copy[30, "text"] == data[5, "text"]
+        with pytest.raises(coffer.FormatError, match="in the first set it is") as caught:
+            with coffer.mldf.create("other.mldf", {"label": "int"}) as writer:
+                writer.copy(data)
+        assert caught.value.path == data.path and not os.path.exists("other.mldf")
 
 
 def test_damage_is_not_handed_out(dataset):

@@ -43,9 +43,14 @@ def _loader(data, workers, method, persistent, **more):
     return torch.utils.data.DataLoader(data, num_workers=workers, **more)
 
 
-def _combinations(workers, methods):
-    yield 0, "fork", False
-    yield from itertools.product(workers, methods, (False, True))
+def _combinations():
+    """(workers, start method, persistent, ranks). Spawned workers import torch again: those that do not persist are
+    tested with two ranks only."""
+    for world in (1, 2, 4):
+        yield 0, "fork", False, world
+        for workers, method, persistent in itertools.product(range(1, 5), ("fork", "spawn"), (False, True)):
+            if method == "fork" or persistent or world == 2:
+                yield workers, method, persistent, world
 
 
 def _check_order(path, workers, method, persistent, shares):
@@ -81,11 +86,22 @@ def test_the_order_is_the_same_in_spawned_workers(pages):
     assert [_flat(_read(loader)) for _ in range(2)] == [_order(pages, seed=3, epoch=epoch) for epoch in range(2)]
 
 
+@pytest.mark.parametrize("window_pages", [0, 2])
+def test_every_sample_is_seen_once_by_all_ranks_together(pages, window_pages):
+    for world in (1, 2, 4):
+        sets = [coffer.torch.IterableDataset(pages, 4, fields=["label"], seed=3, rank=rank, world=world,
+                                             window_pages=window_pages) for rank in range(world)]
+        for epoch in range(2):
+            parts = [_flat(_read(data)) for data in sets]
+            assert sorted(_flat(parts)) == list(range(SAMPLES))
+            assert parts == [_order(pages, seed=3, epoch=epoch, window_pages=window_pages)[rank::world]
+                             for rank in range(world)]
+
+
 @latest
-@pytest.mark.parametrize("workers, method, persistent", list(_combinations(range(1, 5), ("fork", "spawn"))))
-def test_the_order_is_the_same_for_every_combination(pages, workers, method, persistent):
-    shares = [(workers % 2, 2, 2)] if method == "spawn" else _shares((1, 2), (2, 0), (3, 2), (4, 0))
-    _check_order(pages, workers, method, persistent, shares)
+@pytest.mark.parametrize("workers, method, persistent, world", list(_combinations()))
+def test_the_order_is_the_same_for_every_combination(pages, workers, method, persistent, world):
+    _check_order(pages, workers, method, persistent, _shares((world, 2 if workers % 2 else 0)))
 
 
 def test_every_rank_gets_the_same_number_where_asked(pages):
@@ -276,10 +292,29 @@ def test_collate_fills_tensors_and_names_what_does_not_fit(pages):
         coffer.torch.collate([{"x": np.ones(3)}], {"x": torch.empty(1, 2)})
 
 
-def test_the_loader_pins_batches(pages):
+@pytest.mark.filterwarnings("ignore:'pin_memory'")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_loader_pins_batches_where_it_can(pages, workers):
+    """Without a GPU, torch warns and gives ordinary memory."""
+    gpu, expected = torch.cuda.is_available(), _order(pages, seed=3)
     data = coffer.torch.IterableDataset(pages, 4, fields=["label"], seed=3)
-    batches = list(torch.utils.data.DataLoader(data, batch_size=None, pin_memory=torch.cuda.is_available()))
-    assert all(batch["label"].is_pinned() == torch.cuda.is_available() for batch in batches)
-    if torch.cuda.is_available():
-        out = coffer.torch.allocate(coffer.torch.Dataset(pages, fields=["label"]), 4, pin_memory=True)
-        assert out["label"].is_pinned()
+    whole = coffer.torch.Dataset(pages, fields=["label"])
+    sampler = coffer.torch.BatchSampler(whole, 4, seed=3)
+    for loader in (_loader(data, workers, "fork", False, batch_size=None, pin_memory=True),
+                   _loader(whole, workers, "fork", False, batch_sampler=sampler, pin_memory=True)):
+        batches = list(loader)
+        assert [label for batch in batches for label in batch["label"].tolist()] == expected
+        assert all(batch["label"].is_pinned() == gpu for batch in batches)
+
+
+def test_pinned_memory_is_allocated_where_a_gpu_is(pages, recwarn):
+    data = coffer.torch.Dataset(pages, fields=["label"])
+    out = coffer.torch.allocate(data, 4, pin_memory=True)
+    assert out["label"].is_pinned() == torch.cuda.is_available()
+    assert [str(warning.message) for warning in recwarn if "not pinned" in str(warning.message)] or torch.cuda.is_available()
+    assert data.batch([5, 3], out)["label"].tolist() == [5, 3]
+
+
+def test_sets_of_a_server_are_read_by_the_workers(pages, server):
+    data = coffer.torch.IterableDataset(f"{server}/{pages}", 8, fields=["label"], seed=3)
+    assert _flat(_read(_loader(data, 2, "fork", False, batch_size=None))) == _order(pages, seed=3)

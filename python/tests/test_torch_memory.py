@@ -103,3 +103,44 @@ def test_memory_of_ended_workers_is_let_go(rows):
             assert is_right(batch)
     processes = {process for process, _, _ in _torch_memory._received}
     assert len(processes) <= 4
+
+
+# ---- Map style ----
+
+def map_loader(path, workers, **options):
+    dataset = coffer.torch.Dataset(path)
+    sampler = coffer.torch.BatchSampler(dataset, BATCH, shuffle=False)
+    more = {"multiprocessing_context": "fork"} if workers else {}
+    return DataLoader(dataset, batch_sampler=sampler, num_workers=workers, **more, **options)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_map_style_batches_are_what_default_collate_gives(rows, workers):
+    _torch_memory._received.clear()
+    plain = coffer.torch.Dataset(rows, transform=dict)
+    for i, batch in enumerate(map_loader(rows, workers)):
+        expected = torch.utils.data.default_collate(plain.__getitems__(range(i * BATCH, (i + 1) * BATCH)))
+        assert type(batch) is dict and list(batch) == list(expected) and batch["text"] == expected["text"]
+        for name in ("data", "label"):
+            assert batch[name].dtype == expected[name].dtype and torch.equal(batch[name], expected[name])
+    assert bool(_torch_memory._received) == bool(workers)  # no copies by torch
+
+
+def test_samples_that_a_collate_function_changes_are_joined_as_changed(rows):
+    def changed(samples):
+        samples[1]["label"] = 1000
+        return torch.utils.data.default_collate(samples)
+
+    def shorter(samples):
+        del samples[2:]
+        return torch.utils.data.default_collate(samples)
+
+    for workers in (0, 1):
+        assert next(iter(map_loader(rows, workers, collate_fn=changed)))["label"][:3].tolist() == [0, 1000, 2]
+        assert next(iter(map_loader(rows, workers, collate_fn=shorter)))["label"].tolist() == [0, 1]
+    samples = coffer.torch.Dataset(rows).__getitems__([5, 6])
+    assert samples[0]["label"] == 5 and isinstance(samples[0], dict)
+    assert torch.utils.data.default_collate(samples[1:])["label"].tolist() == [6]
+    samples[0]["more"] = 1
+    samples[1]["more"] = 2
+    assert torch.utils.data.default_collate(samples)["more"].tolist() == [1, 2]

@@ -170,7 +170,7 @@ def test_memory_does_not_grow_with_the_number_of_batches():
 
 
 @latest
-@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+@pytest.mark.parametrize("kind", ["llama", "bert"])
 def test_a_model_of_transformers_is_scanned(kind):
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)

@@ -9,7 +9,7 @@
 #include "coffer/version.h"
 
 /* Changes with every change to a table of functions or to what its functions are passed. */
-#define COFFER__MODULE_ABI 2
+#define COFFER__MODULE_ABI 3
 
 /* The file of module NAME is coffer-NAME.so. */
 typedef enum coffer__module_id {

@@ -50,6 +50,11 @@ void coffer_report_describe(coffer_node *parent, const char *name, const coffer_
         coffer_node_add_offset(map, "offset", finding->offset);
         coffer_node_add_text(map, "text", finding->text);
     }
+    uint64_t total = report->total[COFFER_NOTE] + report->total[COFFER_WARNING] + report->total[COFFER_ERROR];
+    char key[64];
+    snprintf(key, sizeof key, "%s_not_listed", name);
+    if (total > report->count)
+        coffer_node_add_u64(parent, key, total - report->count, COFFER_UNIT_NONE);
 }
 
 const char *coffer_report_limits(const coffer_report *report)

@@ -8,19 +8,13 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "base/text.h"
+#include "base/work.h"
 #include "outside/arrays/hdf5.h"
 #include "outside/arrays/mtx.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static coffer_status step(const coffer_progress *progress, uint64_t done, uint64_t total, coffer_error *err)
-{
-    if (progress && progress->step(progress->context, done, total) != 0)
-        return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "cancelled");
-    return COFFER_OK;
-}
 
 /* ---- Matrix Market ---- */
 
@@ -42,26 +36,12 @@ static coffer_status describe_mtx(coffer_node *out, coffer_source *src, const co
     return coffer_node_status(out, err);
 }
 
+/* The entries are the structure of the file: they are read with and without --full. */
 static coffer_status check_mtx(coffer_report *out, coffer_source *src, const coffer_check_opts *opts,
                                coffer_error *err)
 {
-    (void)out;
-    enum { ENTRIES_A_STEP = 1 << 16 };
     const coffer_limits limits = coffer__limits(opts->limits);
-    coffer__mtx mtx;
-    coffer__mtx_entry entry;
-    bool more = opts->full;
-    coffer_status status = coffer__mtx_open(&mtx, src, &limits, err);
-    if (status)
-        return status;
-    for (uint64_t done = 0; !status && more; done++) {
-        if (done % ENTRIES_A_STEP == 0)
-            status = step(opts->progress, done, mtx.entries, err);
-        if (!status)
-            status = coffer__mtx_next(&more, &entry, &mtx, err);
-    }
-    coffer__mtx_close(&mtx);
-    return status;
+    return coffer__mtx_check(out, src, &limits, opts->progress, err);
 }
 
 static coffer_status list_mtx(coffer_node *out, coffer_source *src, const coffer_list_opts *opts,
@@ -274,7 +254,7 @@ static coffer_status check_dataset(void *context, hdf5_file *file, const char *n
     hdf5_check *check = context;
     coffer_error found = COFFER_ERROR_INIT;
     char text[96];
-    coffer_status status = step(check->opts->progress, check->done++, check->total, err);
+    coffer_status status = coffer__progress_step(check->opts->progress, check->done++, check->total, err);
     if (status || !check->opts->full || !dataset->has_values)
         return status;
     const char *reason = unread_reason(text, dataset);

@@ -33,6 +33,8 @@ int coffer__file_try_open(const char *path, int flags, mode_t mode)
     while (fd < 0 && errno == EINTR);
     if (fd >= 0 && (flags & O_ACCMODE) == O_RDONLY && !(flags & O_DIRECTORY))
         coffer__inputs_note(fd);
+    if (fd >= 0 && (flags & O_EXCL) && (flags & O_CREAT))
+        coffer__inputs_forget(fd);
     return fd;
 }
 
@@ -242,7 +244,7 @@ coffer_status coffer__file_resolve(char **out, const char *path, coffer_error *e
     char *resolved = NULL;
     if (coffer_is_remote(path))
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "a remote file can be read, not written; work on a local copy");
+                            "a remote file can be read, not written; write a local file, then 'coffer put'");
     coffer_status status = follow_links(&resolved, path, err);
     if (status)
         return status;

@@ -12,6 +12,7 @@ typedef struct input_file {
     dev_t device;
     ino_t inode;
     bool allowed; /* to be replaced */
+    bool gone;    /* another file has its inode */
 } input_file;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -55,7 +56,7 @@ static input_file *add(dev_t device, ino_t inode)
     }
     if (coffer__table_add(&inputs.table, hash_file(device, inode), inputs.count, NULL))
         return NULL;
-    inputs.files[inputs.count] = (input_file){ device, inode, false };
+    inputs.files[inputs.count] = (input_file){ .device = device, .inode = inode };
     return &inputs.files[inputs.count++];
 }
 
@@ -70,8 +71,21 @@ void coffer__inputs_note(int fd)
 {
     struct stat st;
     pthread_mutex_lock(&mutex);
-    if (inputs.protect_all && coffer__os_fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        add(st.st_dev, st.st_ino);
+    if (inputs.protect_all && coffer__os_fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        input_file *file = add(st.st_dev, st.st_ino);
+        if (file)
+            file->gone = false;
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+void coffer__inputs_forget(int fd)
+{
+    struct stat st;
+    pthread_mutex_lock(&mutex);
+    input_file *file = inputs.count > 0 && coffer__os_fstat(fd, &st) == 0 ? find(st.st_dev, st.st_ino) : NULL;
+    if (file)
+        file->gone = true;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -117,7 +131,7 @@ coffer_status coffer__inputs_check_output(const struct stat *output, coffer_erro
 {
     pthread_mutex_lock(&mutex);
     const input_file *file = find(output->st_dev, output->st_ino);
-    bool refused = file && !file->allowed;
+    bool refused = file && !file->allowed && !file->gone;
     for (const coffer__inputs_scope *scope = inputs.scopes; scope; scope = scope->next)
         refused = refused || (scope->device == output->st_dev && scope->inode == output->st_ino);
     pthread_mutex_unlock(&mutex);

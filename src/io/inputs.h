@@ -9,6 +9,8 @@
 
 /* Adds an open file. Does nothing unless coffer_protect_inputs was called. */
 void coffer__inputs_note(int fd);
+/* A file that this process has just created: an input with its inode does not exist any more. */
+void coffer__inputs_forget(int fd);
 /* A file that a verb rewrites in place: it is no longer an input. */
 void coffer__inputs_allow(const char *path);
 

@@ -2,9 +2,9 @@
 
 #include "base/fail.h"
 #include "io/file.h"
+#include "io/streams.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -32,16 +32,18 @@ coffer_status coffer__key_file_read(uint8_t out[COFFER__KEY_SIZE], const char *p
 {
     char text[LONGEST];
     size_t len = 0, got = 1;
-    int fd;
-    coffer_status status = coffer__file_open(&fd, path, O_RDONLY, 0, err);
+    coffer__stream from;
+    coffer_status status = coffer__stream_open(&from, path, err);
     if (status)
         return status;
+    if (from.has_first)
+        text[len++] = (char)from.first;
     while (!status && got > 0 && len < LONGEST) {
-        status = coffer__file_read_some(fd, text + len, LONGEST - len, &got, NULL, err);
+        status = coffer__file_read_some(from.fd, text + len, LONGEST - len, &got, NULL, err);
         if (!status)
             len += got;
     }
-    coffer__file_close(fd);
+    coffer__file_close(from.fd);
     if (!status && !take(out, text, len)) {
         sodium_memzero(out, COFFER__KEY_SIZE);
         status = coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,

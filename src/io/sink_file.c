@@ -72,7 +72,10 @@ static bool examine(struct stat *out, const coffer__sink *sink, const char *path
     if (!sink->opts.no_follow)
         return coffer__os_stat(path, out) == 0;
     /* Not through coffer__file_try_open: a file that is only looked at is not an input. */
-    int fd = coffer__os_open(path, O_PATH | O_NOFOLLOW, 0);
+    int fd;
+    do
+        fd = coffer__os_open(path, O_PATH | O_NOFOLLOW, 0);
+    while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return false;
     bool known = coffer__os_fstat(fd, out) == 0;

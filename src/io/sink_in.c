@@ -29,19 +29,27 @@ static coffer_status fail_step(const char *name, size_t len, int error_number, c
     return coffer__fail_errno(err, "cannot create the folder", error_number);
 }
 
+static int open_folder(int in, const char *name)
+{
+    int fd;
+    do
+        fd = coffer__os_open_at(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
 /* Replaces *folder by the folder of that name in it, which is made when it does not exist. `end` : of the
  * name, which begins after the last slash before. */
 static coffer_status step_into(int *folder, const char *name, const char *start, const char *end,
                                coffer_error *err)
 {
-    enum { FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW };
     size_t len = (size_t)(end - start);
     char *part = coffer__strndup(start, len), *path = path_in(*folder, start, len);
     coffer_status status = part && path ? COFFER_OK : coffer__fail_no_memory(err, len);
-    int next = status ? -1 : coffer__os_open_at(*folder, part, FLAGS);
+    int next = status ? -1 : open_folder(*folder, part);
     if (!status && next < 0 && errno == ENOENT) {
         if (coffer__os_make_folder(path, 0777) == 0 || errno == EEXIST)
-            next = coffer__os_open_at(*folder, part, FLAGS);
+            next = open_folder(*folder, part);
     }
     if (!status && next < 0)
         status = fail_step(name, (size_t)(end - name), errno, err);

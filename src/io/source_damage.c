@@ -70,11 +70,7 @@ coffer_status coffer__source_accept_damage(const coffer_source *src, const coffe
 
 coffer_status coffer__source_describe_damage(coffer_node *out, const coffer_report *damage, coffer_error *err)
 {
-    size_t count = coffer_report_count(damage);
-    uint64_t total = coffer_report_total(damage, COFFER_ERROR);
-    if (count)
+    if (coffer_report_count(damage) > 0)
         coffer_report_describe(out, "damaged", damage);
-    if (total > count)
-        coffer_node_add_u64(out, "damaged_not_listed", total - count, COFFER_UNIT_NONE);
     return coffer_node_status(out, err);
 }

@@ -40,17 +40,20 @@ static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size,
 }
 
 /* Copies what a stream gives until its end. */
-static coffer_status spool(int *out, uint64_t *size, int from, uint64_t max, coffer_error *err)
+static coffer_status spool(int *out, uint64_t *size, const coffer__stream *from, uint64_t max,
+                           coffer_error *err)
 {
     int fd = -1;
-    uint64_t written = 0;
+    uint64_t written = from->has_first;
     uint8_t *chunk = coffer__malloc(SPOOL_CHUNK);
     if (!chunk)
         return coffer__fail_no_memory(err, SPOOL_CHUNK);
     coffer_status status = coffer__temporary_unnamed(&fd, err);
+    if (!status && from->has_first)
+        status = coffer__file_write_at(fd, &from->first, 1, 0, "temporary file", err);
     while (!status) {
         size_t got;
-        status = coffer__file_read_some(from, chunk, SPOOL_CHUNK, &got, NULL, err);
+        status = coffer__file_read_some(from->fd, chunk, SPOOL_CHUNK, &got, NULL, err);
         if (status || got == 0)
             break;
         status = coffer__file_write_at(fd, chunk, got, written, "temporary file", err);
@@ -69,11 +72,11 @@ static coffer_status spool(int *out, uint64_t *size, int from, uint64_t max, cof
     return COFFER_OK;
 }
 
-static coffer_status open_stream(coffer_source **out, int from, const char *name, coffer_access access,
-                                 coffer_error *err)
+static coffer_status open_stream(coffer_source **out, const coffer__stream *from, const char *name,
+                                 coffer_access access, coffer_error *err)
 {
     struct stat st;
-    bool known = coffer__os_fstat(from, &st) == 0;
+    bool known = coffer__os_fstat(from->fd, &st) == 0;
     int fd = -1;
     uint64_t size = 0;
     coffer_status status = COFFER_OK;
@@ -188,10 +191,11 @@ static coffer_status open_once(coffer_source **out, bool *settled, const char *r
     *settled = true;
     if (open_kept(out, resolved, name, opts, err))
         return COFFER_OK;
-    int fd = coffer__file_try_open(resolved, O_RDONLY, 0);
-    if (fd < 0)
-        return coffer__fail_errno(err, "cannot open", errno);
-    coffer_status status;
+    coffer__stream from;
+    coffer_status status = coffer__stream_open(&from, resolved, err);
+    if (status)
+        return status;
+    int fd = from.fd;
     bool regular = false;
     if (coffer__os_fstat(fd, &st) != 0) {
         status = coffer__fail_errno(err, "cannot examine", errno);
@@ -203,7 +207,7 @@ static coffer_status open_once(coffer_source **out, bool *settled, const char *r
         if (status)
             *settled = !was_replaced(fd, resolved);
     } else {
-        status = open_stream(out, fd, name, opts->access, err);
+        status = open_stream(out, &from, name, opts->access, err);
     }
     if (status || !regular)
         coffer__file_close(fd);
@@ -238,7 +242,7 @@ coffer_status coffer_source_open(coffer_source **out, const char *path, const co
     if (coffer_is_remote(path))
         return coffer__source_over_remote(out, path, err);
     if (strcmp(path, "-") == 0)
-        return open_stream(out, STDIN_FILENO, "standard input", known.access, err);
+        return open_stream(out, &(coffer__stream){ .fd = STDIN_FILENO }, "standard input", known.access, err);
     char *resolved;
     status = coffer__file_resolve(&resolved, path, err);
     if (status)

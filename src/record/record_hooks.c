@@ -352,6 +352,13 @@ EXPORT void coffer_record_mark(const char *name)
         coffer__record_put_marker(name);
 }
 
+/* Called by coffer for Python, which holds the interpreter's lock. 1 = the snapshot was taken. */
+EXPORT int coffer_record_snapshot(void);
+EXPORT int coffer_record_snapshot(void)
+{
+    return is_ready() && coffer__record_snapshot_take();
+}
+
 /* Called by interpreters after a garbage collection; coffer for Python does. */
 EXPORT void coffer_record_collection(uint64_t objects, uint64_t bytes);
 EXPORT void coffer_record_collection(uint64_t objects, uint64_t bytes)

@@ -24,7 +24,19 @@ void coffer__record_mmap_resolve(void)
     *(void **)&next.mmap = dlsym(RTLD_NEXT, "mmap");
 }
 
-/* The recorder's own mappings are made while it is busy. */
+void *coffer__record_map(size_t size)
+{
+    long made = syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+    return made == -1 ? NULL : (void *)made;
+}
+
+void coffer__record_unmap(void *memory, size_t size)
+{
+    if (memory)
+        syscall(SYS_munmap, memory, size);
+}
+
+/* The mappings of other files of the recorder are made while it is busy. */
 static bool enter(coffer__record_thread *thread)
 {
     return coffer__record_shared && (coffer__record_shared->control.flags & COFFER__RECORD_WITH_MMAP) &&

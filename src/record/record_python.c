@@ -109,6 +109,8 @@ void coffer__record_python_attach(void)
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
         if (layouts[i].minor == minor)
             python.at = &layouts[i];
+    if (python.at)
+        coffer__record_snapshot_attach();
 }
 
 bool coffer__record_python_is_evaluator(uintptr_t pc)
@@ -157,9 +159,9 @@ static size_t put_character(char *out, size_t at, size_t max, uint32_t character
     return at + count;
 }
 
-/* A text of the interpreter as UTF-8; returns its length. */
-static size_t copy_text(char *out, size_t max, uintptr_t text)
+size_t coffer__record_python_text(char *out, size_t max, const void *object)
 {
+    uintptr_t text = (uintptr_t)object;
     uint32_t state = (uint32_t)int_at(text, TEXT_STATE);
     unsigned width = state >> 2 & 7;
     bool compact = state >> 5 & 1, ascii = state >> 6 & 1;
@@ -255,8 +257,9 @@ static uint64_t number_of(coffer__record_thread *thread, uintptr_t code, uintptr
     if (row->code == code && row->table == table && row->name == name)
         return row->number;
     char texts[2][COFFER__RECORD_TEXT_MAX / 4];
-    size_t name_len = copy_text(texts[0], sizeof texts[0], name);
-    size_t file_len = copy_text(texts[1], sizeof texts[1], word_at(code, python.at->code_file));
+    size_t name_len = coffer__record_python_text(texts[0], sizeof texts[0], (const void *)name);
+    size_t file_len = coffer__record_python_text(texts[1], sizeof texts[1],
+                                                 (const void *)word_at(code, python.at->code_file));
     uint32_t words = (uint32_t)(2 + (name_len + 7) / 8 + (file_len + 7) / 8);
     uint64_t number = atomic_fetch_add(&code_count, 1) + UINT64_C(1);
     if (!coffer__record_reserve(thread, words + 1))

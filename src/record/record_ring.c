@@ -50,6 +50,11 @@ uint64_t coffer__record_now(void)
            coffer__record_shared->control.time_base;
 }
 
+coffer__record_session *coffer__record_session_here(void)
+{
+    return &coffer__record_shared->sessions[session];
+}
+
 static void begin_session(uint32_t kind, uint32_t parent)
 {
     coffer__record_memory *shared = coffer__record_shared;
@@ -176,7 +181,7 @@ static void make_tables(coffer__record_thread *thread)
     thread->stacks = memory == MAP_FAILED ? NULL : memory;
     thread->stack_mask = count - 1;
     if (thread->walk) {
-        thread->walk->count = 0;
+        thread->walk->count = thread->walk->told_count = 0;
         return;
     }
     memory = mmap(NULL, sizeof *thread->walk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -225,8 +230,14 @@ bool coffer__record_enter(coffer__record_thread *thread)
         return false;
     thread->busy = true;
     atomic_signal_fence(memory_order_seq_cst);
-    if (COFFER__RECORD_LIKELY(thread->slot && is == PROCESS_ON))
+    if (COFFER__RECORD_LIKELY(thread->slot && is == PROCESS_ON)) {
+        coffer__record_session *mine = &shared->sessions[session];
+        if (__builtin_expect(atomic_load_explicit(&mine->snapshots_wanted, memory_order_relaxed) !=
+                                 atomic_load_explicit(&mine->snapshots_asked, memory_order_relaxed),
+                             0))
+            coffer__record_snapshot_ask(mine);
         return true;
+    }
     if (start_thread(thread))
         return true;
     if (thread->off)
@@ -302,7 +313,7 @@ bool coffer__record_reserve(coffer__record_thread *thread, uint32_t words)
 
 void coffer__record_publish(coffer__record_thread *thread)
 {
-    enum { WAKE_WORDS = COFFER__RECORD_RING_WORDS / 4 };
+    enum { WAKE_WORDS = COFFER__RECORD_RING_WORDS / 2 }; /* the other half fills while the reader wakes */
     coffer__record_slot *slot = thread->slot;
     uint64_t before = atomic_load_explicit(&slot->head, memory_order_relaxed);
     atomic_store_explicit(&slot->head, thread->head, memory_order_release);

@@ -309,14 +309,24 @@ static void walk_stack(coffer__record_thread *thread, uint32_t depth)
 static bool tell(coffer__record_thread *thread, uint32_t number, uint64_t hash, const uint64_t *words,
                  uint32_t count)
 {
-    const coffer__record_step *steps = &thread->walk->steps[thread->walk->first];
-    if (!coffer__record_reserve(thread, 3 + count))
+    coffer__record_walk *walk = thread->walk;
+    const coffer__record_step *steps = &walk->steps[walk->first];
+    uint32_t kept = 0, told = walk->told_count;
+    while (kept < count && kept < told &&
+           walk->told[told - 1 - kept] == (words ? words[count - 1 - kept] : steps[count - 1 - kept].pc))
+        kept++;
+    uint32_t other = count - kept;
+    if (!coffer__record_reserve(thread, 3 + other))
         return false;
-    coffer__record_put(thread, (uint64_t)count << 8 | COFFER__RECORD_STACK);
-    coffer__record_put(thread, number);
+    coffer__record_put(thread, (uint64_t)other << 8 | COFFER__RECORD_STACK);
+    coffer__record_put(thread, number | (uint64_t)kept << 32);
     coffer__record_put(thread, hash);
-    for (uint32_t i = 0; i < count; i++)
-        coffer__record_put(thread, words ? words[i] : steps[i].pc);
+    memmove(walk->told + other, walk->told + told - kept, kept * sizeof walk->told[0]);
+    for (uint32_t i = 0; i < other; i++) {
+        walk->told[i] = words ? words[i] : steps[i].pc;
+        coffer__record_put(thread, walk->told[i]);
+    }
+    walk->told_count = count;
     coffer__record_publish(thread);
     return true;
 }

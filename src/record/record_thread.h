@@ -23,6 +23,8 @@ typedef struct coffer__record_walk {
     coffer__record_step steps[2 * COFFER__RECORD_DEPTH_MAX];
     coffer__record_step inner[COFFER__RECORD_DEPTH_MAX + 1]; /* scratch */
     uint64_t words[2 * COFFER__RECORD_DEPTH_MAX];            /* a stack with Python frames */
+    uint64_t told[2 * COFFER__RECORD_DEPTH_MAX];             /* the stack that the reader heard of last */
+    uint32_t told_count;
 } coffer__record_walk;
 
 typedef struct coffer__record_python_rows coffer__record_python_rows;
@@ -63,6 +65,8 @@ void coffer__record_publish(coffer__record_thread *thread);
 void coffer__record_put_text(coffer__record_thread *thread, const char *text, size_t len);
 void coffer__record_put_marker(const char *text);
 void coffer__record_put_collection(uint64_t objects, uint64_t bytes);
+/* The entry of this process. */
+coffer__record_session *coffer__record_session_here(void);
 
 static inline void coffer__record_put(coffer__record_thread *thread, uint64_t word)
 {
@@ -106,9 +110,26 @@ uint32_t coffer__record_python(coffer__record_thread *thread, uint64_t *out, uin
 /* Whether a return address is in the function that runs Python code. */
 bool coffer__record_python_is_evaluator(uintptr_t pc);
 
+/* A text of the interpreter as UTF-8; returns its length. */
+size_t coffer__record_python_text(char *out, size_t max, const void *text);
+
+/* ---- record_snapshot.c ---- */
+
+/* Finds the functions of the interpreter that a snapshot needs. */
+void coffer__record_snapshot_attach(void);
+/* Asks the interpreter to take the snapshot that `coffer record` wants when it is between two instructions.
+ * Called inside hooks: it allocates nothing. */
+void coffer__record_snapshot_ask(coffer__record_session *mine);
+/* Writes the objects of the heap and their references. The caller holds the interpreter's lock. False:
+ * nothing was written, or not all. */
+bool coffer__record_snapshot_take(void);
+
 /* ---- record_mmap.c ---- */
 
 void coffer__record_mmap_resolve(void);
+/* Memory of the recorder's own, zeros, which is not recorded; NULL when none is left. */
+void *coffer__record_map(size_t size);
+void coffer__record_unmap(void *memory, size_t size);
 
 /* ---- record_sample.c ---- */
 

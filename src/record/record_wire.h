@@ -44,6 +44,9 @@ typedef struct coffer__record_session {
     uint64_t time;
     _Atomic uint32_t threads; /* numbers given to threads */
     _Atomic uint32_t dropped; /* events that could not be recorded */
+    /* Heap snapshots that `coffer record` wants, those that the interpreter was asked for, and those of them
+     * that it has dealt with. */
+    _Atomic uint32_t snapshots_wanted, snapshots_asked, snapshots_answered;
 } coffer__record_session;
 
 typedef struct coffer__record_control {
@@ -88,10 +91,15 @@ typedef struct coffer__record_memory {
  *   ALLOC  time; address | stack << 48; size | (stack >> 16) << 48
  *   FREE   time; address
  *   MAPPED like ALLOC;  UNMAPPED time; address; length;  COLLECTION time; objects; bytes
- *   STACK  number of frames; number of the stack in this ring; hash; frames, innermost first
+ *   STACK  number of frames that follow; number of the stack in this ring | number of outer frames that are
+ *          those of the STACK before << 32; hash; the other frames, innermost first
  *   MODULE number of words after this one; start; end; bias; length of the build-id; build-id; path
  *   MARKER time; number of bytes; text
  *   CODE   number of words after this one; number; length of the name << 32 | that of the file; name; file
+ *   SNAPSHOT time; number << 1 | whether it ends
+ *   OBJECT   time; address; size; number of its type's NAME
+ *   REFERENCE time; address; number of a NAME, 0 = none: the object before refers to the address
+ *   NAME   number of words after this one; number; number of bytes; text
  * Stack 0 is "no stack". Addresses are below 2^48. */
 enum {
     COFFER__RECORD_ALLOC = 1,
@@ -102,7 +110,11 @@ enum {
     COFFER__RECORD_CODE = 6,
     COFFER__RECORD_MAPPED = 7,
     COFFER__RECORD_UNMAPPED = 8,
-    COFFER__RECORD_COLLECTION = 9
+    COFFER__RECORD_COLLECTION = 9,
+    COFFER__RECORD_SNAPSHOT = 10,
+    COFFER__RECORD_OBJECT = 11,
+    COFFER__RECORD_REFERENCE = 12,
+    COFFER__RECORD_NAME = 13
 };
 #define COFFER__RECORD_ADDRESS_BITS 48
 #define COFFER__RECORD_ADDRESS_MASK ((UINT64_C(1) << COFFER__RECORD_ADDRESS_BITS) - 1)

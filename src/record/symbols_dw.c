@@ -34,6 +34,8 @@ struct coffer__symbols_file {
     size_t range_count;
     coffer__symbols_unit *units; /* those that were asked for */
     size_t unit_count;
+    coffer__symbols_unit places; /* of all units, when the file has no table of them */
+    bool placed;
     Dwfl_Module *module;
     GElf_Addr bias;
     text *texts;
@@ -66,6 +68,7 @@ static void close_file(coffer__symbols_file *file)
     for (size_t i = 0; i < file->unit_count; i++)
         coffer__free(file->units[i].scopes);
     coffer__free(file->units);
+    coffer__free(file->places.scopes);
     while (file->texts) {
         text *next = file->texts->next;
         coffer__free(file->texts);
@@ -315,12 +318,32 @@ static size_t find_by_dwarf(coffer__symbol *out, size_t max, coffer__symbols_fil
     return count;
 }
 
+static bool find_unit(Dwarf_Die *out, Dwarf_Addr *bias, coffer__symbols_file *file, GElf_Addr address)
+{
+    const Dwarf_Die *unit = dwfl_module_addrdie(file->module, address, bias);
+    if (unit) {
+        *out = *unit;
+        return true;
+    }
+    Dwarf *dwarf = dwfl_module_getdwarf(file->module, bias);
+    if (!dwarf)
+        return false;
+    if (!file->placed && !coffer__symbols_units_read(&file->places, dwarf))
+        return false;
+    file->placed = true;
+    const coffer__symbols_scope *found = coffer__symbols_unit_find(&file->places, address - *bias);
+    if (found)
+        *out = found->die;
+    return found;
+}
+
 static size_t find(coffer__symbol *out, size_t max, coffer__symbols_file *file, uint64_t address)
 {
     Dwarf_Addr bias = 0;
     GElf_Addr here = address + file->bias;
-    Dwarf_Die *unit = dwfl_module_addrdie(file->module, here, &bias);
-    size_t count = unit ? find_by_dwarf(out, max, file, unit, here - bias) : 0;
+    Dwarf_Die unit;
+    size_t count =
+        find_unit(&unit, &bias, file, here) ? find_by_dwarf(out, max, file, &unit, here - bias) : 0;
     if (count > 0 && out[count - 1].function)
         return count;
     const char *name = find_symbol(file, here);

@@ -89,6 +89,20 @@ bool coffer__symbols_unit_read(coffer__symbols_unit *unit, Dwarf_Die *die)
     }
 }
 
+bool coffer__symbols_units_read(coffer__symbols_unit *units, Dwarf *dwarf)
+{
+    Dwarf_Off offset = 0, next;
+    size_t header;
+    while (dwarf_nextcu(dwarf, offset, &next, &header, NULL, NULL, NULL) == 0) {
+        place at = { .depth = 1 };
+        uint32_t number;
+        if (dwarf_offdie(dwarf, offset + header, &at.die) && !add_function(units, &number, &at, false))
+            return false;
+        offset = next;
+    }
+    return true;
+}
+
 const coffer__symbols_scope *coffer__symbols_unit_find(const coffer__symbols_unit *unit, Dwarf_Addr address)
 {
     const coffer__symbols_scope *found = NULL;

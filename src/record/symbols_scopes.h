@@ -23,6 +23,9 @@ typedef struct coffer__symbols_unit {
 
 /* False: out of memory. */
 bool coffer__symbols_unit_read(coffer__symbols_unit *unit, Dwarf_Die *die);
+/* The units themselves by address, for files without .debug_aranges, which clang does not write. False: out
+ * of memory. */
+bool coffer__symbols_units_read(coffer__symbols_unit *units, Dwarf *dwarf);
 /* The innermost function at an address, or NULL. */
 const coffer__symbols_scope *coffer__symbols_unit_find(const coffer__symbols_unit *unit, Dwarf_Addr address);
 

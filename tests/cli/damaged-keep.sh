@@ -69,6 +69,19 @@ run compact bent.mldf -o small.mldf --damaged keep
 run check --full small.mldf
 status concat bent.mldf plain.mldf --damaged keep --no-checksums
 
+echo "# rows of training sets"
+python3 - <<'END'
+whole = bytearray(open("good.mldf", "rb").read())
+whole[whole.rindex(b"CFMLGARD") - 24] ^= 4  # the id of the last sample
+open("rows.mldf", "wb").write(whole)
+END
+status stats rows.mldf
+run stats rows.mldf --damaged keep
+run stats rows.mldf --damaged keep --json
+run concat rows.mldf good.mldf marked.mldf --damaged keep
+run check --full marked.mldf
+status set rows.mldf 0.id=7
+
 echo "# packed values that cannot be decoded"
 seq 1 3 | sed 's/.*/{"id": &, "text": "sample & sample & sample & sample & sample &"}/' >long.jsonl
 coffer pack long.jsonl packed.mldf --zstd >/dev/null
@@ -110,3 +123,19 @@ run convert bent.pycauset - --to csv --damaged keep
 status stats bent.pycauset --damaged keep
 run compact bent.pycauset -o small.pycauset --damaged keep
 run check --full small.pycauset
+
+echo "# traces: what is damaged is left out; --damaged stop prints nothing else"
+coffer compress "$DATA/vectors/mlyze/mixed.mlyze" -o good.mlyze >/dev/null
+python3 - <<'END'
+whole = bytearray(open("good.mlyze", "rb").read())
+whole[len(whole) * 9 // 10] ^= 4
+open("bent.mlyze", "wb").write(whole)
+END
+run peak bent.mlyze --damaged keep
+run leaks bent.mlyze --damaged keep --json
+for verb in peak leaks temporaries flame stats timeline 'diff good.mlyze'; do
+    run $verb bent.mlyze --damaged stop
+    status $verb bent.mlyze --damaged stop
+    status $verb bent.mlyze --damaged keep
+done
+status get bent.mlyze --damaged stop

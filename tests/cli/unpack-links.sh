@@ -50,3 +50,30 @@ echo "# the folder itself may be a link: the user named it"
 mkdir real
 ln -s real named
 coffer unpack model.mcf named >/dev/null && ls real | head -n 2
+
+echo "# get -o FOLDER/ and copies of block matrices write nothing through links either"
+printf '{"path": "a/one.txt", "text": "first"}\n{"path": "b/two.txt", "text": "second"}\n' >rows.jsonl
+coffer convert rows.jsonl set.mldf
+mkdir files other
+echo mine >other/one.txt
+echo mine >other/victim
+ln -s ../other files/a
+run get set.mldf text -o files/
+rm files/a
+mkdir -p files/a
+ln -s ../../other/victim files/a/one.txt
+run get set.mldf text -o files/
+run get set.mldf text -o files/ --force
+ls -l files/a/one.txt | cut -c 1
+cat files/a/one.txt files/b/two.txt
+cat other/one.txt other/victim
+printf '1,2\n3,4\n' >m.csv
+coffer convert m.csv m.pycauset
+coffer pack m.pycauset m.pycauset blocks.pycauset >/dev/null
+block=$(ls blocks.pycauset.blocks | head -n 1)
+mkdir copy.pycauset.blocks
+ln -s ../other/victim "copy.pycauset.blocks/$block"
+run compact blocks.pycauset -o copy.pycauset
+ls -l "copy.pycauset.blocks/$block" | cut -c 1
+cat other/victim
+coffer diff blocks.pycauset copy.pycauset

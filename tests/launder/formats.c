@@ -39,6 +39,15 @@ static const launder_verb mscan_verbs[] = {
     { "split", { "split", "f.mscan" } },
     { "repair", { "repair", "f.mscan", "-o", "out.mscan" } },
     { "repair-in-place", { "repair", "f.mscan", "--in-place" } },
+    { "get-keep", { "get", "f.mscan", "--damaged", "keep" } },
+    { "stats-keep", { "stats", "f.mscan", "--json", "--by", "param", "--damaged", "keep" } },
+    { "heatmap-keep", { "heatmap", "f.mscan", "--damaged", "keep" } },
+    { "replay-keep", { "replay", "f.mscan", "--damaged", "keep" } },
+    { "diff-keep", { "diff", "good.mscan", "f.mscan", "--damaged", "keep" } },
+    { "convert-csv-keep",
+      { "convert", "f.mscan", "out.csv", "--metadata", "out.json", "--damaged", "keep" } },
+    { "convert-npy-keep", { "convert", "f.mscan", "out.npy", "--damaged", "keep" } },
+    { "convert-raw-keep", { "convert", "f.mscan", "out.raw", "--damaged", "keep" } },
     { NULL, { NULL } },
 };
 
@@ -73,6 +82,15 @@ static const launder_verb mcf_verbs[] = {
     { "set-checksum", { "set", "f.mcf", "--checksum" } },
     { "repair", { "repair", "f.mcf", "-o", "out.mcf" } },
     { "repair-in-place", { "repair", "f.mcf", "--in-place" } },
+    { "get-keep", { "get", "f.mcf", "a", "-o", "out.npy", "--damaged", "keep" } },
+    { "stats-keep", { "stats", "f.mcf", "--json", "--damaged", "keep" } },
+    { "diff-keep", { "diff", "good.mcf", "f.mcf", "--damaged", "keep" } },
+    { "convert-safetensors-keep", { "convert", "f.mcf", "out.safetensors", "--damaged", "keep" } },
+    { "convert-gguf-keep", { "convert", "f.mcf", "out.gguf", "--damaged", "keep" } },
+    { "pack-keep", { "pack", "f.mcf", "out.mcf", "--damaged", "keep" } },
+    { "quantize-keep", { "quantize", "f.mcf", "out.mcf", "--type", "q8", "--damaged", "keep" } },
+    { "compact-keep", { "compact", "f.mcf", "-o", "out.mcf", "--damaged", "keep" } },
+    { "set-keep", { "set", "f.mcf", "model_name=other", "--damaged", "keep" } },
     { NULL, { NULL } },
 };
 
@@ -110,6 +128,15 @@ static const launder_verb mldf_verbs[] = {
     { "delete", { "delete", "f.mldf", "1" } },
     { "repair", { "repair", "f.mldf", "-o", "out.mldf" } },
     { "repair-from", { "repair", "f.mldf", "--from", "good.mldf", "-o", "out.mldf" } },
+    { "head-keep", { "head", "f.mldf", "--damaged", "keep" } },
+    { "stats-keep", { "stats", "f.mldf", "--json", "--damaged", "keep" } },
+    { "get-keep", { "get", "f.mldf", "0..3", "--json", "--damaged", "keep" } },
+    { "diff-keep", { "diff", "good.mldf", "f.mldf", "--damaged", "keep" } },
+    { "convert-jsonl-keep", { "convert", "f.mldf", "out.jsonl", "--damaged", "keep" } },
+    { "convert-tar-keep", { "convert", "f.mldf", "out.tar", "--damaged", "keep" } },
+    { "compact-keep", { "compact", "f.mldf", "-o", "out.mldf", "--damaged", "keep" } },
+    { "concat-keep", { "concat", "f.mldf", "good.mldf", "out.mldf", "--damaged", "keep" } },
+    { "split-keep", { "split", "f.mldf", "--parts", "x=0.5,y=0.5", "--damaged", "keep" } },
     { NULL, { NULL } },
 };
 
@@ -138,6 +165,10 @@ static const launder_verb mlyze_verbs[] = {
     { "temporaries", { "temporaries", "f.mlyze" } },
     { "flame", { "flame", "f.mlyze", "-o", "out.svg" } },
     { "timeline", { "timeline", "f.mlyze" } },
+    { "get", { "get", "f.mlyze" } },
+    { "leaks-stop", { "leaks", "f.mlyze", "--damaged", "stop" } },
+    { "peak-keep", { "peak", "f.mlyze", "--json", "--damaged", "keep" } },
+    { "flame-keep", { "flame", "f.mlyze", "-o", "out.svg", "--damaged", "keep" } },
     { "diff", { "diff", "good.mlyze", "f.mlyze" } },
     { "convert-collapsed", { "convert", "f.mlyze", "out.collapsed" } },
     { "convert-csv", { "convert", "f.mlyze", "out.csv" } },
@@ -148,6 +179,9 @@ static const launder_verb mlyze_verbs[] = {
     { "compress-plain", { "compress", "f.mlyze", "--plain", "-o", "out.mlyze" } },
     { "compress-archive", { "compress", "f.mlyze", "--archive", "-o", "out.mlyze" } },
     { "repair", { "repair", "f.mlyze", "-o", "out.mlyze" } },
+    { "convert-csv-keep", { "convert", "f.mlyze", "out.csv", "--damaged", "keep" } },
+    { "convert-pprof-keep", { "convert", "f.mlyze", "out.pb.gz", "--damaged", "keep" } },
+    { "diff-keep", { "diff", "good.mlyze", "f.mlyze", "--damaged", "keep" } },
     { NULL, { NULL } },
 };
 
@@ -173,6 +207,13 @@ static const launder_verb pycauset_verbs[] = {
     { "compact", { "compact", "f.pycauset", "-o", "out.pycauset" } },
     { "set", { "set", "f.pycauset", "properties.label=second" } },
     { "repair", { "repair", "f.pycauset", "-o", "out.pycauset" } },
+    { "get-keep", { "get", "f.pycauset", "--damaged", "keep" } },
+    { "stats-keep", { "stats", "f.pycauset", "--json", "--damaged", "keep" } },
+    { "heatmap-keep", { "heatmap", "f.pycauset", "--damaged", "keep" } },
+    { "diff-keep", { "diff", "good.pycauset", "f.pycauset", "--damaged", "keep" } },
+    { "convert-npy-keep", { "convert", "f.pycauset", "out.npy", "--damaged", "keep" } },
+    { "convert-csv-keep", { "convert", "f.pycauset", "out.csv", "--damaged", "keep" } },
+    { "compact-keep", { "compact", "f.pycauset", "-o", "out.pycauset", "--damaged", "keep" } },
     { NULL, { NULL } },
 };
 

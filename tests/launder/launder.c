@@ -1,13 +1,15 @@
 /* Whether damage can be laundered: a small file that Coffer wrote is changed in every way that a disk or a
  * transfer can change it, and every verb is run on the copy. No verb may end with 0 and have an output that
- * differs from that of the good file, unless `check --full` finds the damage in the output. And `check
- * --full` must find every changed bit of the file itself.
+ * differs from that of the good file, unless `check --full` finds the damage in the output. One that
+ * ends with 1, as with --damaged keep, must have marked the damage in its output. And `check --full` must
+ * find every changed bit of the file itself.
  *
- *   test_launder FORMAT LIST [all]
+ *   test_launder FORMAT LIST [all[:STEP]] [VERB]
  *
  * LIST names the cases that are known to fail, a line each with the defect: "compact X3". One that is listed
  * and does not fail is an error too, so the list can only shrink. "check" means the changed bits that
- * check does not find. Without "all", every verb sees a sample of the changes, always the same one. */
+ * check does not find. Without "all", every verb sees a sample of the changes, always the same one; "all:3"
+ * is every third of all. */
 #include "launder.h"
 
 #include "coffer/coffer.h"
@@ -31,7 +33,11 @@ enum {
     RUN_PLACES = 64,  /* about that many of the file */
     SHORT_STEP = 509, /* and never closer than this */
     SAMPLED_FLIPS = 48,
-    RANGE_PLACES = 4,
+    KEPT_FLIPS = 12,  /* for a verb that is run with --damaged keep */
+    RANGE_PLACES = 4, /* where ranges are changed; with "all", ALL_RANGE_PLACES */
+    ALL_RANGE_PLACES = 64,
+    MOST_PRINTED = 3, /* failures of a verb, with "all" */
+    EXIT_FOUND = 1,
     EXIT_CANNOT = 99 /* of a child that could not begin */
 };
 
@@ -334,15 +340,37 @@ static bool wrote_the_same(const launder *test, const folder *expected, const fo
     return written > 0;
 }
 
-/* Describes the fault in the outcome of a verb on a damaged file, or NULL. */
+/* A verb that reported damage may write it, and must have marked it there. */
+static const char *find_unmarked(const launder *test, const outcome *expected, const outcome *found,
+                                 const blob *damaged)
+{
+    static char text[320];
+    for (size_t i = 0; i < found->files.count; i++) {
+        const named_blob *file = &found->files.files[i];
+        bool is_input = strcmp(file->name, test->format->file) == 0;
+        if (is_same(&file->content, find_file(&expected->files, file->name)) ||
+            is_same(&file->content, find_file(&test->start, file->name)) ||
+            (is_input && is_same(&file->content, damaged)) || !can_check(&file->content) ||
+            !passes_check(&file->content))
+            continue;
+        snprintf(text, sizeof text, "exit 1, and %s is different and clean", file->name);
+        return text;
+    }
+    return NULL;
+}
+
+/* Describes the fault in the outcome of a verb on a damaged file, or NULL. repairs : the verb is repair,
+ * which drops what it cannot save, names it and ends with 1; what it keeps may be intact. */
 static const char *find_fault(const launder *test, const outcome *expected, const outcome *found,
-                              const blob *damaged)
+                              const blob *damaged, bool repairs)
 {
     static char text[320];
     if (found->status >= 128) {
         snprintf(text, sizeof text, "ended by signal %d", found->status - 128);
         return text;
     }
+    if (found->status == EXIT_FOUND && !repairs)
+        return find_unmarked(test, expected, found, damaged);
     if (found->status != 0)
         return NULL;
     for (size_t i = 0; i < expected->files.count; i++) {
@@ -441,7 +469,8 @@ static size_t list_changes(change **out, const blob *good, bool all)
 {
     static const size_t lengths[] = { 1, 12, 512 };
     size_t *bytes, interesting = list_interesting(&bytes, good), count = 0;
-    size_t flips = all ? 8 * interesting : SAMPLED_FLIPS, most = flips + 3 * 3 * RANGE_PLACES + 1;
+    size_t flips = all ? 8 * interesting : SAMPLED_FLIPS;
+    size_t places = all ? ALL_RANGE_PLACES : RANGE_PLACES, most = flips + 3 * 3 * places + 1;
     change *list = calloc(most, sizeof *list);
     if (!list)
         die("memory");
@@ -450,9 +479,9 @@ static size_t list_changes(change **out, const blob *good, bool all)
         if (bit < 8 * interesting)
             list[count++] = (change){ FLIP, bytes[bit / 8], bit % 8 };
     }
-    for (size_t place = 0; place < RANGE_PLACES; place++) {
+    for (size_t place = 0; place < places; place++) {
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-            size_t offset = bytes[interesting * (2 * place + 1) / (2 * RANGE_PLACES)];
+            size_t offset = bytes[interesting * (2 * place + 1) / (2 * places)];
             for (int kind = REMOVE; kind <= REPEAT; kind++) {
                 change what = { (change_kind)kind, offset, lengths[i] };
                 if (offset + what.len <= good->len)
@@ -513,29 +542,43 @@ static bool is_repeatable(launder *test, const launder_verb *verb, outcome *expe
     return same;
 }
 
-static void test_verb(launder *test, const launder_verb *verb, const change *changes, size_t count)
+/* Describes the fault of a verb after a change, or NULL. */
+static const char *try_change(launder *test, const launder_verb *verb, const outcome *expected,
+                              const change *what)
+{
+    blob damaged = apply(&test->good, what);
+    outcome found;
+    const char *fault = NULL;
+    if (!is_same(&damaged, &test->good)) {
+        run_verb(&found, test, verb, &damaged);
+        fault = find_fault(test, expected, &found, &damaged, strncmp(verb->name, "repair", 6) == 0);
+        free_folder(&found.files);
+    }
+    free(damaged.bytes);
+    return fault;
+}
+
+/* Without "all" the first fault ends the test of a verb. */
+static void test_verb(launder *test, const launder_verb *verb, const change *changes, size_t count, bool all,
+                      size_t step)
 {
     outcome expected;
-    char text[80];
+    size_t name_len = strlen(verb->name), faults = 0;
+    bool keeps = name_len > 5 && strcmp(verb->name + name_len - 5, "-keep") == 0;
+    if (keeps && !all)
+        step = SAMPLED_FLIPS / KEPT_FLIPS;
     if (!is_repeatable(test, verb, &expected))
         fail_case(test, verb->name, "no change", "two runs differ");
     else if (expected.status != 0)
         fail_case(test, verb->name, "no change", "fails on the good file");
-    for (size_t i = 0; expected.status == 0 && i < count; i++) {
-        blob damaged = apply(&test->good, &changes[i]);
-        outcome found;
-        const char *fault = NULL;
-        if (!is_same(&damaged, &test->good)) {
-            run_verb(&found, test, verb, &damaged);
-            fault = find_fault(test, &expected, &found, &damaged);
-            free_folder(&found.files);
-        }
-        free(damaged.bytes);
-        if (fault) {
+    for (size_t i = 0; expected.status == 0 && i < count && (all || faults == 0); i += step) {
+        char text[80];
+        const char *fault = try_change(test, verb, &expected, &changes[i]);
+        if (fault && faults++ < MOST_PRINTED)
             fail_case(test, verb->name, describe(text, &changes[i]), fault);
-            break;
-        }
     }
+    if (faults > MOST_PRINTED)
+        printf("%s: %s: %zu failures\n", test->format->name, verb->name, faults);
     free_folder(&expected.files);
 }
 
@@ -583,10 +626,11 @@ int main(int argc, char **argv)
     while (argc > 2 && test.format->name && strcmp(test.format->name, argv[1]) != 0)
         test.format++;
     if (argc < 3 || !test.format->name) {
-        fputs("usage: test_launder FORMAT LIST [all] [VERB]\n", stderr);
+        fputs("usage: test_launder FORMAT LIST [all[:STEP]] [VERB]\n", stderr);
         return 2;
     }
-    bool all = argc > 3 && strcmp(argv[3], "all") == 0;
+    bool all = argc > 3 && strncmp(argv[3], "all", 3) == 0;
+    size_t step = all && argv[3][3] == ':' ? (size_t)strtoul(argv[3] + 4, NULL, 10) : 1;
     const char *only = argc > 3 + all ? argv[3 + all] : NULL;
     read_list(&test, argv[2]);
     set_up(&test);
@@ -595,7 +639,7 @@ int main(int argc, char **argv)
     size_t count = list_changes(&changes, &test.good, all);
     for (const launder_verb *verb = test.format->verbs; verb->name; verb++) {
         if (!only || strcmp(only, verb->name) == 0)
-            test_verb(&test, verb, changes, count);
+            test_verb(&test, verb, changes, count, all, step ? step : 1);
     }
     if (!only)
         report_unexpected_passes(&test);

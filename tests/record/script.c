@@ -4,7 +4,11 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#if defined __clang__
+#define KEEP __attribute__((noinline))
+#else
 #define KEEP __attribute__((noinline, noclone))
+#endif
 
 /* The compiler must not remove or merge any of it. */
 static void *volatile last;

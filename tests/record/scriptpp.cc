@@ -2,7 +2,11 @@
 #include <memory>
 #include <stdexcept>
 
+#if defined __clang__
+#define KEEP __attribute__((noinline))
+#else
 #define KEEP __attribute__((noinline, noclone))
+#endif
 
 namespace shop
 {

@@ -168,7 +168,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.counts = {}
         self.requests = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def handle_error(self, *unused):
         pass

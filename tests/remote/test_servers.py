@@ -2,6 +2,7 @@
 
     test_servers.py BUILD nginx|s3
 """
+import json
 import os
 import shutil
 import socket
@@ -184,6 +185,44 @@ class S3(unittest.TestCase, Same):
         missing = coffer("info", "s3://models/nothing.mcf", **self.keys)
         self.assertEqual(missing.returncode, 3)
         self.assertIn("NoSuchKey", missing.stderr)
+
+    def test_uploads_appear_whole_and_continue(self):
+        folder, cache = self.temporary.name, f"{self.temporary.name}/cache"
+        path, stored = f"{folder}/upload.bin", f"{folder}/files/models/ä +&.bin"
+        with open(path, "wb") as file:
+            file.write(os.urandom(11 << 20))
+        env = {**self.keys, "XDG_CACHE_HOME": cache}
+        # The progress of the first run stops it after a part.
+        stop = ("import coffer, sys\n"
+                "def step(done, total):\n"
+                "    if done >= 5 << 20: raise KeyboardInterrupt\n"
+                "coffer.put(sys.argv[1], sys.argv[2], part_size=5 << 20, parallel=1, progress=step)")
+        first = subprocess.run(["/usr/bin/python3", "-P", "-c", stop, path, "s3://models/ä +&.bin"], capture_output=True, text=True,
+                               timeout=60, env={**os.environ, **env, "PYTHONPATH": f"{BUILD}/python"})
+        self.assertIn("KeyboardInterrupt", first.stderr)
+        self.assertFalse(os.path.exists(stored))
+        second = coffer("put", "--json", path, "s3://models/ä +&.bin", **env)
+        self.assertEqual(second.returncode, 0, second.stderr)
+        report = json.loads(second.stdout)
+        self.assertGreaterEqual(report["parts_found"], 1)
+        self.assertEqual((report["parts"], report["verified"]), (3, "sha256"))
+        with open(path, "rb") as sent, open(stored, "rb") as arrived:
+            self.assertEqual(sent.read(), arrived.read())
+        again = coffer("put", path, "s3://models/ä +&.bin", **env)
+        self.assertEqual(again.returncode, 3)
+        self.assertIn("--force", again.stderr)
+        self.assertEqual(coffer("put", "--force", path, "s3://models/ä +&.bin", **env).returncode, 0)
+        removed = coffer("put", "--abort", "--json", "s3://models/ä +&.bin", **env)
+        self.assertEqual(json.loads(removed.stdout)["uploads_removed"], 0)
+
+    def test_small_uploads(self):
+        path, folder = next(samples()), self.temporary.name
+        result = coffer("put", path, "s3://models/", XDG_CACHE_HOME=f"{folder}/cache", **self.keys)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.compare(f"s3://models/{os.path.basename(path)}", path, **self.keys)
+        refused = coffer("put", path, "s3://models/x", XDG_CACHE_HOME=f"{folder}/cache", **{**self.keys, "AWS_SECRET_ACCESS_KEY": "guess-of-mine"})
+        self.assertEqual(refused.returncode, 3)
+        self.assertNotIn("guess-of-mine", refused.stderr)
 
 
 if __name__ == "__main__":

@@ -8,29 +8,22 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .. import _core
 from .. import mcf as _mcf
-from ._parts import Job, Path, Stamp, absolute, compute, expect, part_path, ranges, same_version, stamps
+from ._parts import Job, Path, Stamp, absolute, compute, expect, located, part_path, ranges, same_version, stamps
 
 _TASK_BYTES = 256 << 20
 _MOST_TASKS = 1000
 _QUANTIZED = ("q8", "q4", "k6", "k4", "k3", "k2", "int8", "int4")
 _KINDS = ("images", "audio", "text", "arrays", "webdataset", "manifest", "video")
-Rules = List[Tuple[Optional[str], str]]
 
 
 # ---- Models ----
-
-def _rules(type: "Union[str, Mapping[str, str], None]") -> Rules:
-    if isinstance(type, str):
-        return [(None, type)]
-    return list((type or {}).items())
-
 
 def _quantize_part(model: str, folder: str, names: "List[str]", options: "Dict[str, Any]",
                    before: "Dict[str, Stamp]", version: str) -> "Tuple[str, Dict[str, Any]]":
     same_version(version)
     expect(before)
     path = part_path(folder, ".mcf")
-    report = _core.quantize_job(model, path, {**options, "only": names}, None)
+    report = _core.quantize(model, path, {**options, "only": names}, None)
     expect(before)
     return path, report
 
@@ -86,17 +79,17 @@ def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]"
         raise ValueError(f"method is {method!r}; it can be {', '.join(_mcf._METHODS)}")
     if type is None and not target_bpw:
         raise ValueError("no type given; pass type=\"k4\", a dict of patterns to types, or target_bpw")
-    full = absolute(model)
-    importance = None if weights is None else absolute(weights)
+    full = located(model)
+    importance = None if weights is None else located(weights)
     before, sizes = _files_of(full, importance)
     options: "Dict[str, Any]" = {
-        "rules": _rules(type), "method": _mcf._METHODS[method], "include": list(include), "exclude": list(exclude),
+        "rules": _mcf.rules_of(type), "method": _mcf._METHODS[method], "include": list(include), "exclude": list(exclude),
         "weights": importance, "target_bpw": target_bpw, "requantize": requantize, "nan_to_zero": nan_to_zero,
         "activations": activations, "percentile": percentile, "portable_scales": portable_scales,
         "allow_damaged": allow_damaged, "align": align, "name": name, "threads": threads}
     job = Job(out, overwrite, [full, *before])
     named = os.fspath(model)  # the name of the model comes from its path
-    plan = _core.quantize_job(named, None, {**options, "plan": True, "threads": 0}, None)
+    plan = _core.quantize(named, None, {**options, "plan": True, "threads": 0}, None)
     names = [row["name"] for row in plan["tensors"]
              if row["type"] in _QUANTIZED and (requantize or row["type"] != row["from"])]
     from dask.delayed import delayed
@@ -105,7 +98,7 @@ def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]"
         work = delayed(_quantize_part, pure=False)
         made = compute([work(full, job.folder, group, _fixed(options, plan, group), before, _core.version)
                         for group in _groups(names, sizes, bytes_per_task)])
-        report = _core.quantize_job(named, job.joined(), {
+        report = _core.quantize(named, job.joined(), {
             **options, "parts": [path for path, _ in made], "threads": 0, "no_dedup": not dedup,
             "no_checksums": not checksums}, None)
         expect(before)
@@ -118,11 +111,11 @@ def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]"
 
 # ---- Training sets ----
 
-def _pack_part(folder: str, span: "Tuple[int, int]", options: "Dict[str, Any]",
+def _pack_part(inputs: "List[str]", folder: str, span: "Tuple[int, int]", options: "Dict[str, Any]",
                version: str) -> "Tuple[str, Dict[str, Any]]":
     same_version(version)
     path = part_path(folder, ".mldf")
-    return path, _core.pack_job(path, {**options, "first": span[0], "count": span[1] - span[0]}, None)
+    return path, _core.pack_set(inputs, path, {**options, "first": span[0], "count": span[1] - span[0]}, None)
 
 
 def _pack_model(folder: str, inputs: "List[str]", options: "Dict[str, Any]",
@@ -147,7 +140,7 @@ def pack(files: "Union[Path, Sequence[Path]]", out: Path, *, overwrite: bool = F
     coffer.mcf.pack.
     """
     given = [os.fspath(item) for item in ([files] if isinstance(files, (str, os.PathLike)) else files)]
-    inputs = [absolute(item) for item in given]
+    inputs = [located(item) for item in given]
     target = absolute(out)
     if not inputs:
         raise ValueError("no input to pack")
@@ -174,7 +167,7 @@ _VALUES = ("exclude", "root", "labels", "jpeg_quality", "max_size", "zstd_level"
            "descriptor_stride", "key")
 
 
-def _pack_options(inputs: "List[str]", threads: int, given: "Dict[str, Any]") -> "Dict[str, Any]":
+def _pack_options(threads: int, given: "Dict[str, Any]") -> "Dict[str, Any]":
     names = ("kind", "checksums", *_FLAGS, *_VALUES)
     unknown = set(given) - set(names)
     if unknown:
@@ -189,7 +182,7 @@ def _pack_options(inputs: "List[str]", threads: int, given: "Dict[str, Any]") ->
         options["root"] = absolute(options["root"])
     if options.get("dictionary") and not options.get("zstd"):
         raise ValueError("a dictionary requires zstd=True")
-    return {**options, "inputs": inputs, "kind": 0 if kind is None else _KINDS.index(kind) + 1,
+    return {**options, "kind": 0 if kind is None else _KINDS.index(kind) + 1,
             "no_checksums": not given.get("checksums", True), "encrypt": options.get("key") is not None,
             "threads": threads}
 
@@ -199,9 +192,9 @@ def _pack_to_set(inputs: "List[str]", names: "List[str]", out: str, overwrite: b
     from dask.delayed import delayed
 
     # Workers have other current folders: they get absolute paths, and the names that samples have in the set.
-    options = {**_pack_options(inputs, threads, given), "names": names}
+    options = {**_pack_options(threads, given), "names": names}
     job = Job(out, overwrite, inputs)
-    plan = _core.pack_job(None, {**options, "plan": True}, None)
+    plan = _core.pack_set(inputs, None, {**options, "plan": True}, None)
     count = plan["samples"]
     if samples_per_task is not None and samples_per_task < 1:
         raise ValueError(f"{samples_per_task} samples per task; at least 1 is needed")
@@ -210,8 +203,8 @@ def _pack_to_set(inputs: "List[str]", names: "List[str]", out: str, overwrite: b
     expected = {**options, "expected_input": plan["input"]}
     with job:
         work = delayed(_pack_part, pure=False)
-        made = compute([work(job.folder, span, expected, _core.version) for span in ranges(count, size) if span[1]])
-        report = _core.pack_job(job.joined(), {**expected, "parts": [path for path, _ in made], "threads": 0}, None)
+        made = compute([work(inputs, job.folder, span, expected, _core.version) for span in ranges(count, size) if span[1]])
+        report = _core.pack_set(inputs, job.joined(), {**expected, "parts": [path for path, _ in made], "threads": 0}, None)
         job.publish()
     return _account(report, [part for _, part in made])
 

@@ -6,11 +6,12 @@ import os
 import shutil
 import time
 import uuid
-from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
+import zlib
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 from .. import _core
 from .._errors import ChangedError, CofferError
-from .._open import is_url
+from .._open import is_remote, is_url
 
 try:
     import fcntl
@@ -22,13 +23,25 @@ Stamp = Tuple[int, int, int]
 
 _TRIES, _PAUSE = 200, 0.02
 _OWNER = "owner"
+_END_BYTES = 64 << 10
 _YOUNG = 60  # seconds: a folder of this age may not have its lock yet
 
 
 def absolute(path: Path) -> str:
+    """The path of a file that is written."""
     if is_url(path):
-        raise ValueError(f"{path}: tasks open files by path; mount the storage on all machines, or download the file")
+        raise ValueError(f"{path}: files are written to paths; choose a folder that all machines see")
     return os.path.abspath(os.fspath(path))
+
+
+def located(path: Path) -> str:
+    """Where every machine finds a file that is read: an absolute path, or an address that the library reads from."""
+    if is_remote(path):
+        return os.fspath(path)
+    if is_url(path):
+        raise ValueError(f"{path}: tasks open paths and addresses of http, https, s3 and hf; mount the storage on all "
+                         "machines, or download the file")
+    return absolute(path)
 
 
 def same_version(client: str) -> None:
@@ -43,10 +56,28 @@ def ranges(count: int, size: int) -> "List[Tuple[int, int]]":
     return [(begin, min(begin + size, count)) for begin in range(0, count, size)] or [(0, 0)]
 
 
+def set_facts(path: str, fields: "Optional[Sequence[str]]", options: "Dict[str, Any]") -> "Tuple[Stamp, int, List[str]]":
+    """The state of a set, its number of samples and the chosen fields. options : those of Dataset."""
+    from ..mldf import Dataset
+
+    before = stamp(path)
+    with Dataset(path, **options) as dataset:
+        count, names = len(dataset), dataset.fields
+    missing = set(fields or ()) - set(names)
+    if missing:
+        raise KeyError(f"{path}: no field {', '.join(sorted(missing))}; the fields are {', '.join(names)}")
+    return before, count, list(fields or names)
+
+
 # ---- The state of files ----
 
 def stamp(path: str) -> Stamp:
-    """Identifies the content of a file on every machine: inode numbers differ between mounts, so they are not in it."""
+    """Identifies the content of a file on every machine: inode numbers differ between mounts, so they are not in it. A
+    file of a server is identified by its size, first and last bytes, where the formats have their tables."""
+    if is_remote(path):
+        source = _core.Source(path)
+        ends = [source.read(0, _END_BYTES), source.read(max(source.size - _END_BYTES, 0), _END_BYTES)]
+        return source.size, zlib.crc32(ends[0]), zlib.crc32(ends[1])
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
-from ._parts import Path, Stamp, absolute, expect, ranges, stamp, stamps
+from ._parts import Path, Stamp, expect, located, ranges, set_facts, stamp, stamps
 
 _TASK_BYTES = 64 << 20
 Range = Tuple[int, int]
@@ -98,18 +98,10 @@ def from_mldf(path: Path, *, samples_per_task: Optional[int] = None, fields: "Op
     samples_per_task : by default as many as have 64 MiB. fields : some of them; the others are not read, and neither
     are columns of a data frame that a computation does not need. options : those of coffer.mldf.Dataset.
     """
-    from ..mldf import Dataset
-
     if collection not in ("bag", "dataframe"):
         raise ValueError(f"collection is {collection!r}; it can be bag or dataframe")
-    full = absolute(path)
-    before = stamp(full)
-    with Dataset(full, **options) as dataset:
-        count, names = len(dataset), dataset.fields
-    missing = set(fields or ()) - set(names)
-    if missing:
-        raise KeyError(f"{full}: no field {', '.join(sorted(missing))}; there are {', '.join(names)}")
-    chosen = list(fields or names)
+    full = located(path)
+    before, count, chosen = set_facts(full, fields, options)
     spans = ranges(count, _per_task(samples_per_task, count, before[0]))
     kind = _SampleTable if collection == "dataframe" else _Samples
     reader = kind(full, before, fields=chosen, **options)
@@ -143,7 +135,7 @@ def from_mscan(path: Path, *, records_per_task: int = 1 << 20) -> Any:
     """The records of a scan as a dask.dataframe, with the stored integers."""
     from ..mscan import Scan
 
-    full = absolute(path)
+    full = located(path)
     before = stamp(full)
     with Scan(full) as scan:
         count = len(scan)
@@ -174,7 +166,7 @@ def from_mlyze(path: Path, *, events_per_task: int = 1 << 20) -> Any:
     from .. import _core
     from ..mlyze import Trace
 
-    full = absolute(path)
+    full = located(path)
     before = stamp(full)
     native = _core.Source(full).identify() == "mlyze"
     with Trace(full) as trace:
@@ -212,7 +204,7 @@ def from_pycauset(path: Path, *, chunks: "Union[str, int, Tuple[Any, ...]]" = "a
 
     from ..pycauset import Matrix
 
-    full = absolute(path)
+    full = located(path)
     before = stamps([full, *([f"{full}.blocks"] if os.path.isdir(f"{full}.blocks") else [])])
     with Matrix(full) as matrix:
         tiles = _Tiles(full, before, matrix.shape, matrix.dtype)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from .. import _arrays, _core
+from .. import _arrays
 from .. import mldf as _mldf
 from .. import pycauset as _pycauset
 from .._errors import CofferError
+from .._mldf_writer import full_schema
 from ._parts import Job, Path, compute, part_path
 
 _SET_OPTIONS = ("page_size", "zstd_level", "dedup", "threads", "key")
@@ -49,6 +49,14 @@ def _schema_of(bag: Any, path: Path) -> "List[Dict[str, Any]]":
     return _mldf.infer_schema(first[0])
 
 
+def _join(parts: "Sequence[str]", path: str, schema: "List[Dict[str, Any]]", options: "Dict[str, Any]") -> int:
+    with _mldf.create(path, schema, **options) as writer:
+        for part in parts:
+            with _mldf.Dataset(part, key=options.get("key")) as dataset:
+                writer.copy(dataset)
+        return len(writer)
+
+
 def to_mldf(bag: Any, path: Path, schema: "Optional[Sequence[Mapping[str, Any]]]" = None, *, overwrite: bool = False,
             **options: Any) -> None:
     """Writes a dask.bag of dicts as one set, in the order of the bag.
@@ -63,14 +71,13 @@ def to_mldf(bag: Any, path: Path, schema: "Optional[Sequence[Mapping[str, Any]]]
     if unknown:
         raise TypeError(f"unknown option {', '.join(sorted(unknown))}; there are {', '.join(_SET_OPTIONS)}")
     job = Job(path, overwrite)
-    fields = _mldf._full_schema(schema) if schema is not None else _schema_of(bag, path)
+    fields = full_schema(schema) if schema is not None else _schema_of(bag, path)
     of_part = {name: options[name] for name in ("zstd_level", "threads", "key") if name in options}
     with job:
         write = delayed(_write_samples, pure=False)
         parts = compute([write(part, job.folder, f"{job.out}: partition {i}", fields, of_part)
                          for i, part in enumerate(bag.to_delayed())])
-        joined = _core.mldf_join(job.joined(), {**options, "schema": json.dumps(fields),
-                                                "parts": [name for name, _ in parts]}, None)
+        joined = _join([name for name, _ in parts], job.joined(), fields, options)
         expected = sum(count for _, count in parts)
         if joined != expected:
             raise RuntimeError(f"{job.out}: the tasks wrote {expected} samples, {joined} were joined")
@@ -200,8 +207,7 @@ def to_pycauset(array: Any, path: Path, *, kind: str = "auto", metadata: "Option
         grid = _Grid(paths, table.chunks[0], table.chunks[1], stored)
         diagonal = chosen == "symmetric" or (chosen == "triangular" and any(found for _, found in made))
         try:
-            _core.pycauset_stream(job.joined(), _pycauset._TYPES[chosen], name, *grid.shape, diagonal,
-                                  grid.strips(chosen).__next__, changes)
+            _pycauset.write_rows(job.joined(), chosen, name, grid.shape, diagonal, grid.strips(chosen), changes)
         except ValueError as error:
             raise _named(error, job.out) from error
         job.publish()

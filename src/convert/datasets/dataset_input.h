@@ -233,8 +233,6 @@ void coffer__dataset_taker_free(coffer__dataset_taker *taker);
 /* Decodes a stored value and throws the result away. COFFER_E_UNSUPPORTED without a decoder for it. */
 coffer_status coffer__dataset_try_sound(const void *bytes, size_t size, coffer__dataset_taker *taker,
                                         const coffer_limits *limits, coffer_error *err);
-/* The codec of a sound in the file. */
-uint8_t coffer__dataset_codec(const coffer_audio_info *info);
 
 /* Makes a value of form FILE one that is READY for its field. One taker per thread. */
 coffer_status coffer__dataset_take(coffer__dataset_value *value, const coffer_mldf_field *field,

@@ -60,7 +60,8 @@ static bool strip_wav(coffer__dataset_value *value, const coffer_audio_info *inf
     return false;
 }
 
-uint8_t coffer__dataset_codec(const coffer_audio_info *info)
+/* The codec of a sound that is stored as the file it is. */
+static uint8_t codec_of(const coffer_audio_info *info)
 {
     switch (info->kind) {
     case COFFER_AUDIO_FLAC:
@@ -76,8 +77,37 @@ uint8_t coffer__dataset_codec(const coffer_audio_info *info)
     case COFFER_AUDIO_MP4:
         return strcmp(info->codec, "aac") == 0 ? COFFER_MLDF_CODEC_AAC : COFFER_MLDF_CODEC_FILE;
     default:
-        return COFFER_MLDF_CODEC_PCM;
+        return COFFER_MLDF_CODEC_FILE;
     }
+}
+
+static coffer_status describe_sound(coffer_mldf_entry *out, const coffer_audio_info *info, coffer_error *err)
+{
+    enum { FLOAT_BITS = 32 };
+    if (info->frames > UINT32_MAX || info->channels > UINT16_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "sound: %" PRIu64 " samples a channel, at most 4294967295 can be stored",
+                            info->frames);
+    uint32_t depth = info->kind == COFFER_AUDIO_WAV && info->bit_depth == 0 ? FLOAT_BITS : info->bit_depth;
+    *out = (coffer_mldf_entry){ .struct_size = sizeof(coffer_mldf_entry),
+                                .present = true,
+                                .num_samples = (uint32_t)info->frames,
+                                .sample_rate = info->sample_rate,
+                                .channels = (uint16_t)info->channels,
+                                .bit_depth = (uint8_t)depth,
+                                .codec = codec_of(info) };
+    return COFFER_OK;
+}
+
+coffer_status coffer_mldf_describe_sound(coffer_mldf_entry *out, const void *bytes, size_t size,
+                                         coffer_error *err)
+{
+    coffer_audio_info info = COFFER_AUDIO_INFO_INIT;
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
+    coffer_status status = coffer_audio_probe(&info, bytes, size, err);
+    if (!status)
+        status = describe_sound(&entry, &info, err);
+    return status ? status : coffer__give_struct(out, &entry, sizeof entry, err);
 }
 
 coffer_status coffer__dataset_try_sound(const void *bytes, size_t size, coffer__dataset_taker *taker,
@@ -132,26 +162,19 @@ static coffer_status take_audio(coffer__dataset_value *value, coffer__dataset_ta
         status = check_sound(value, taker, err);
     if (status)
         return status;
-    if (info.frames > UINT32_MAX || info.channels > UINT16_MAX)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                            "sound: %" PRIu64 " samples a channel, at most 4294967295 can be stored",
-                            info.frames);
     coffer__dataset_value whole = *value;
+    status = describe_sound(&value->entry, &info, err);
+    if (status)
+        return status;
     value->has_entry = true;
-    value->entry = (coffer_mldf_entry){ .struct_size = sizeof(coffer_mldf_entry),
-                                        .present = true,
-                                        .num_samples = (uint32_t)info.frames,
-                                        .sample_rate = info.sample_rate,
-                                        .channels = (uint16_t)info.channels,
-                                        .bit_depth = (uint8_t)info.bit_depth,
-                                        .codec = coffer__dataset_codec(&info) };
-    if (info.kind != COFFER_AUDIO_WAV || strip_wav(value, &info))
+    if (info.kind != COFFER_AUDIO_WAV)
         return COFFER_OK;
+    if (strip_wav(value, &info)) {
+        value->entry.codec = COFFER_MLDF_CODEC_PCM;
+        return COFFER_OK;
+    }
     value->bytes = whole.bytes;
     value->size = whole.size;
-    value->entry.codec = COFFER_MLDF_CODEC_FILE;
-    if (info.bit_depth == 0)
-        value->entry.bit_depth = 32;
     taker->changes[COFFER__STORED_WHOLE]++;
     return COFFER_OK;
 }

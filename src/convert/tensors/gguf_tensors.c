@@ -173,6 +173,12 @@ static void close_file(void *state)
     coffer__gguf_close(state);
 }
 
+static coffer_status check(coffer_report *out, const coffer_tensors *set, bool full, coffer_error *err)
+{
+    (void)full;
+    return coffer__gguf_check(out, set->state, err);
+}
+
 const coffer__tensors_reader coffer__tensors_gguf = {
     .kind = "gguf",
     .decodes_others = true,
@@ -180,6 +186,7 @@ const coffer__tensors_reader coffer__tensors_gguf = {
     .title = "GGUF model",
     .repairs = true,
     .open = open_file,
+    .check = check,
     .decode = decode,
     .describe = describe,
     .describe_value = describe_value,

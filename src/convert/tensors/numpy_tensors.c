@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "convert/tensors/tensors.h"
 #include "io/file.h"
 #include "outside/arrays/npy.h"
@@ -241,12 +242,79 @@ static coffer_status read_array(void *out, const coffer_tensors *set, const coff
     return status;
 }
 
+/* ---- Checking ---- */
+
+/* name : of the array, with "NAME: " around it in messages of an archive; NULL for a single file. */
+static void check_array(coffer_report *out, const coffer__npy *npy, const char *name, uint64_t base,
+                        uint64_t size)
+{
+    const char *separator = name ? ": " : "";
+    uint64_t end = npy->data_offset + npy->count * npy->item_size;
+    if (end < size)
+        coffer__report_add(out, COFFER_E_TRAILING_BYTES, COFFER_ERROR,
+                           base == COFFER_OFFSET_NONE ? base : base + end,
+                           "%s%s%" PRIu64 " bytes after the array are not read", name ? name : "", separator,
+                           size - end);
+    for (size_t i = 0; i < npy->field_count; i++) {
+        const coffer__npy_field *field = &npy->fields[i];
+        if (!coffer__npy_is_type(field->kind, field->size))
+            coffer__report_add(out, COFFER_E_BAD_VALUE, COFFER_WARNING, base,
+                               "%s%sNumPy does not have a type '%c' of %" PRIu64 " bytes", name ? name : "",
+                               separator, field->kind, field->size);
+    }
+}
+
+static coffer_status check_npy(coffer_report *out, const coffer_tensors *set, bool full, coffer_error *err)
+{
+    const numpy_set *state = set->state;
+    (void)full;
+    (void)err;
+    check_array(out, &state->npy, NULL, 0, coffer_source_size(state->single));
+    return COFFER_OK;
+}
+
+/* Members that are not arrays are verified all the same. */
+static coffer_status check_other_member(coffer_report *out, const coffer__zip *zip, size_t index, bool full,
+                                        coffer_error *err)
+{
+    const coffer__zip_member *member = coffer__zip_at(zip, index);
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_source *src = NULL;
+    coffer__report_add(out, COFFER_E_UNSUPPORTED, COFFER_WARNING, member->offset,
+                       "member \"%s\", %" PRIu64 " bytes, is not an array and is not read", member->name,
+                       member->size);
+    if (full && coffer__zip_source(&src, zip, index, COFFER__ZIP_RANDOM, &found))
+        return coffer__report_take(out, COFFER_ERROR, &found, err);
+    coffer_source_close(src);
+    return COFFER_OK;
+}
+
+static coffer_status check_npz(coffer_report *out, const coffer_tensors *set, bool full, coffer_error *err)
+{
+    const coffer__npz *npz = &((const numpy_set *)set->state)->npz;
+    coffer_status status = coffer__zip_check(out, npz->zip, err);
+    size_t array = 0;
+    for (size_t i = 0; !status && i < coffer__zip_count(npz->zip); i++) {
+        const coffer__zip_member *member = coffer__zip_at(npz->zip, i);
+        if (array == npz->count || npz->arrays[array].member != i) {
+            status = check_other_member(out, npz->zip, i, full, err);
+            continue;
+        }
+        bool plain = member->method == COFFER__ZIP_STORED;
+        check_array(out, &npz->arrays[array].npy, npz->arrays[array].name,
+                    plain ? member->offset : COFFER_OFFSET_NONE, member->size);
+        array++;
+    }
+    return status;
+}
+
 const coffer__tensors_reader coffer__tensors_npz = {
     .kind = "npz",
     .shown_kind = "npz",
     .title = "NumPy archive",
     .has_checksums = true,
     .open = open_npz,
+    .check = check_npz,
     .read = read_array,
     .close = close_state,
 };
@@ -256,6 +324,7 @@ const coffer__tensors_reader coffer__tensors_npy = {
     .shown_kind = "npy",
     .title = "NumPy array",
     .open = open_npy,
+    .check = check_npy,
     .read = read_array,
     .close = close_state,
 };

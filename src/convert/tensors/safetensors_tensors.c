@@ -62,6 +62,20 @@ static coffer_status describe(coffer_node *out, const coffer_tensors *set, coffe
     return COFFER_OK;
 }
 
+static coffer_status check(coffer_report *out, const coffer_tensors *set, bool full, coffer_error *err)
+{
+    const coffer__safetensors_metadata *metadata = set->state;
+    (void)full;
+    (void)err;
+    if (metadata->ignored)
+        coffer__report_add(out, COFFER_E_BAD_VALUE, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "%" PRIu64
+                           " keys other than dtype, shape and data_offsets are not read, the first of "
+                           "tensor \"%s\"",
+                           metadata->ignored, metadata->ignored_in);
+    return COFFER_OK;
+}
+
 static void close_state(void *state)
 {
     if (state)
@@ -278,6 +292,7 @@ const coffer__tensors_reader coffer__tensors_safetensors_shards = {
     .title = "safetensors model",
     .repairs = true,
     .open = open_shards,
+    .check = check,
     .describe = describe,
     .close = close_state,
 };
@@ -288,6 +303,7 @@ const coffer__tensors_reader coffer__tensors_safetensors = {
     .title = "safetensors model",
     .repairs = true,
     .open = open_file,
+    .check = check,
     .describe = describe,
     .close = close_state,
 };
@@ -298,6 +314,7 @@ const coffer__tensors_reader coffer__tensors_safetensors_index = {
     .title = "safetensors model",
     .repairs = true,
     .open = open_index,
+    .check = check,
     .describe = describe,
     .close = close_state,
 };

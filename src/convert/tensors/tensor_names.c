@@ -140,7 +140,9 @@ static coffer_status add_sections(coffer__tensors_names *out, const coffer_mcf *
         const char *name = coffer_mcf_section_name(type);
         uint8_t *bytes = NULL;
         size_t len;
-        if (!name || type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_TENSOR_INDEX)
+        /* The copy of the directory says nothing about the model, and the output has none. */
+        if (!name || type == COFFER_MCF_TENSOR_DATA || type == COFFER_MCF_TENSOR_INDEX ||
+            type == COFFER_MCF_DIRECTORY_COPY)
             continue;
         coffer_source_keep_damaged(src, NULL);
         bool damaged = coffer_mcf_read_section(&bytes, &len, model, type, NULL) == COFFER_E_BAD_CHECKSUM;

@@ -56,6 +56,9 @@ typedef struct coffer__tensors_reader {
     coffer_status (*list_files)(coffer__tensors_files *out, const coffer_tensors *set, coffer_error *err);
     coffer_status (*read_file)(uint8_t **out, size_t *len, const coffer_tensors *set, const char *name,
                                coffer_error *err);
+    /* Reports bytes of the file that belong to no tensor, and what `open` accepts although it is not right.
+     * full : verifies other bytes as well. NULL: `open` refuses all of it. */
+    coffer_status (*check)(coffer_report *out, const coffer_tensors *set, bool full, coffer_error *err);
     void (*close)(void *state); /* NULL and a NULL state allowed */
 } coffer__tensors_reader;
 

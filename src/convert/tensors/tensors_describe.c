@@ -288,6 +288,8 @@ coffer_status coffer_tensors_check(coffer_report *out, const coffer_tensors *set
                                   coffer__size_text_of(size, coffer_tensors_size(set)));
     if (!status)
         status = report_recorded(out, set, err);
+    if (!status && set->reader->check)
+        status = set->reader->check(out, set, options.full, err);
     if (status || !options.full)
         return status ? status : coffer__report_status(out, err);
     check_pass pass = { .set = set, .progress = options.progress, .total = coffer_tensors_size(set) };

@@ -181,20 +181,21 @@ coffer_status coffer__mcf_check_sums(coffer__mcf_checker *check, coffer_error *e
 
 /* ---- Damage ---- */
 
-/* The bytes of a record in the file. */
-static bool locate(uint64_t *offset, const coffer__mcf_checker *check, const coffer_mcf_damage *damage)
+/* The bytes of a record in the file. order : of the index by name. */
+static bool locate(uint64_t *offset, const coffer__mcf_checker *check, const uint32_t *order,
+                   const coffer_mcf_damage *damage)
 {
     uint64_t begin = 0, size = 0;
+    size_t tensor = damage->section
+                        ? COFFER_INDEX_NONE
+                        : coffer__mcf_index_find(&check->index, order, damage->name, damage->name_len);
     if (damage->section) {
         const coffer_mcf_section *section = coffer__mcf_checker_section(check, damage->section);
         begin = section ? section->offset : 0;
         size = section ? section->size : 0;
     }
-    for (size_t i = 0; !damage->section && i < check->index.count; i++) {
-        coffer__mcf_entry entry = coffer__mcf_index_entry(&check->index, i);
-        if (!entry.name ||
-            coffer__mcf_compare_names(entry.name, entry.name_len, damage->name, damage->name_len) != 0)
-            continue;
+    if (tensor != COFFER_INDEX_NONE) {
+        coffer__mcf_entry entry = coffer__mcf_index_entry(&check->index, tensor);
         begin = entry.offset;
         size = entry.size;
     }
@@ -221,13 +222,13 @@ static coffer_status crc_of(uint32_t *out, const coffer__mcf_checker *check, uin
     return status;
 }
 
-static coffer_status check_damage(const coffer__mcf_checker *check, const coffer_mcf_damage *damage,
-                                  coffer_error *err)
+static coffer_status check_damage(const coffer__mcf_checker *check, const uint32_t *order,
+                                  const coffer_mcf_damage *damage, coffer_error *err)
 {
     uint64_t offset = 0;
     uint32_t crc = damage->found;
     coffer_status status = COFFER_OK;
-    if (!locate(&offset, check, damage))
+    if (!locate(&offset, check, order, damage))
         return COFFER_OK; /* the tensor or section is no longer there */
     if (check->opts->full || damage->size <= COFFER__MCF_FREE_OF_COST)
         status = crc_of(&crc, check, offset, damage->size, err);
@@ -259,13 +260,15 @@ coffer_status coffer__mcf_check_damage(coffer__mcf_checker *check, coffer_error 
     const coffer_mcf_section *section = coffer__mcf_checker_section(check, COFFER_MCF_DAMAGE);
     coffer__mcf_damages damages = { 0 };
     coffer_error found = COFFER_ERROR_INIT;
-    coffer_status status = COFFER_OK;
+    uint32_t *order = NULL;
     if (!section)
         return COFFER_OK;
     if (coffer__mcf_damages_load(&damages, check->source, section, &check->limits, &found))
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
+    coffer_status status = coffer__mcf_index_order(&order, &check->index, err);
     for (size_t i = 0; !status && i < damages.count && !coffer__report_full(check->report); i++)
-        status = check_damage(check, &damages.items[i], err);
+        status = check_damage(check, order, &damages.items[i], err);
+    coffer__free(order);
     coffer__mcf_damages_free(&damages);
     return status;
 }

@@ -132,7 +132,7 @@ static coffer_status check_table(const char *what, uint64_t offset, uint64_t len
 }
 
 /* Counts are u32: count × entry size fits into 64 bits. */
-static coffer_status find_tables(coffer__mcf_index *index, size_t len, coffer_error *err)
+static coffer_status find_tables(coffer__mcf_index *index, size_t len, bool any_version, coffer_error *err)
 {
     const uint8_t *raw = index->raw;
     uint64_t base = index->base;
@@ -142,7 +142,7 @@ static coffer_status find_tables(coffer__mcf_index *index, size_t len, coffer_er
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, base,
                             "TensorIndex has %zu bytes, its header takes %d", len, COFFER__MCF_INDEX_HEADER);
     version = coffer__load_u32(raw + COFFER__MCF_INDEX_VERSION_AT);
-    if (version != COFFER__MCF_INDEX_VERSION)
+    if (version != COFFER__MCF_INDEX_VERSION && !any_version)
         return coffer__fail(err, COFFER_E_UNSUPPORTED_VERSION, base,
                             "TensorIndex has version %" PRIu32 ", this program reads %d", version,
                             COFFER__MCF_INDEX_VERSION);
@@ -196,10 +196,10 @@ static coffer_status check_shares(const coffer__mcf_index *index, coffer_error *
 
 /* The same from bytes, which the index owns from now on, also on failure; base : their offset in the file. */
 static coffer_status index_parse(coffer__mcf_index *out, uint8_t *raw, size_t len, uint64_t base,
-                                 coffer_error *err)
+                                 bool any_version, coffer_error *err)
 {
     coffer__mcf_index index = { .base = base, .raw = raw };
-    coffer_status status = find_tables(&index, len, err);
+    coffer_status status = find_tables(&index, len, any_version, err);
     if (!status) {
         index.dims = coffer__alloc_array(index.dim_count, sizeof *index.dims);
         if (!index.dims)
@@ -217,9 +217,8 @@ static coffer_status index_parse(coffer__mcf_index *out, uint8_t *raw, size_t le
     return COFFER_OK;
 }
 
-coffer_status coffer__mcf_index_load(coffer__mcf_index *out, coffer_source *src,
-                                     const coffer_mcf_section *section, const coffer_limits *limits,
-                                     coffer_error *err)
+static coffer_status index_load(coffer__mcf_index *out, coffer_source *src, const coffer_mcf_section *section,
+                                const coffer_limits *limits, bool any_version, coffer_error *err)
 {
     uint64_t max;
     uint8_t *raw;
@@ -231,13 +230,27 @@ coffer_status coffer__mcf_index_load(coffer__mcf_index *out, coffer_source *src,
     status = coffer__mcf_load_section(&raw, &len, src, section, max, err);
     if (status)
         return status;
-    status = index_parse(out, raw, len, section->offset, err);
+    status = index_parse(out, raw, len, section->offset, any_version, err);
     if (!status && out->count > limits->entries) {
         status = coffer__fail(err, COFFER_E_LIMIT, section->offset, "%zu tensors, the limit is %" PRIu64,
                               out->count, limits->entries);
         coffer__mcf_index_free(out);
     }
     return status;
+}
+
+coffer_status coffer__mcf_index_load(coffer__mcf_index *out, coffer_source *src,
+                                     const coffer_mcf_section *section, const coffer_limits *limits,
+                                     coffer_error *err)
+{
+    return index_load(out, src, section, limits, false, err);
+}
+
+coffer_status coffer__mcf_index_rescue(coffer__mcf_index *out, coffer_source *src,
+                                       const coffer_mcf_section *section, const coffer_limits *limits,
+                                       coffer_error *err)
+{
+    return index_load(out, src, section, limits, true, err);
 }
 
 void coffer__mcf_index_free(coffer__mcf_index *index)
@@ -343,4 +356,28 @@ coffer_status coffer__mcf_index_order(uint32_t **out, const coffer__mcf_index *i
     coffer__free(spare);
     *out = from;
     return COFFER_OK;
+}
+
+int coffer__mcf_index_compare(const coffer__mcf_index *index, size_t position, const char *name,
+                              size_t name_len)
+{
+    coffer__mcf_entry entry = coffer__mcf_index_entry(index, position);
+    return coffer__mcf_compare_names(entry.name, entry.name ? entry.name_len : 0, name, name_len);
+}
+
+size_t coffer__mcf_index_find(const coffer__mcf_index *index, const uint32_t *order, const char *name,
+                              size_t name_len)
+{
+    size_t low = 0, high = index->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (coffer__mcf_index_compare(index, order ? order[middle] : middle, name, name_len) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == index->count)
+        return COFFER_INDEX_NONE;
+    size_t found = order ? order[low] : low;
+    return coffer__mcf_index_compare(index, found, name, name_len) == 0 ? found : COFFER_INDEX_NONE;
 }

@@ -72,6 +72,10 @@ typedef struct coffer__mcf_entry {
 coffer_status coffer__mcf_index_load(coffer__mcf_index *out, coffer_source *src,
                                      const coffer_mcf_section *section, const coffer_limits *limits,
                                      coffer_error *err);
+/* The same for an index whose version may be damaged. */
+coffer_status coffer__mcf_index_rescue(coffer__mcf_index *out, coffer_source *src,
+                                       const coffer_mcf_section *section, const coffer_limits *limits,
+                                       coffer_error *err);
 void coffer__mcf_index_free(coffer__mcf_index *index);
 coffer__mcf_entry coffer__mcf_index_entry(const coffer__mcf_index *index, size_t position);
 /* Offset of an entry in the file. */
@@ -86,6 +90,12 @@ int coffer__mcf_compare_names(const char *a, size_t a_len, const char *b, size_t
 bool coffer__mcf_index_is_sorted(const coffer__mcf_index *index);
 /* Positions in the order of the names, equal names in the order of the file; coffer__free. */
 coffer_status coffer__mcf_index_order(uint32_t **out, const coffer__mcf_index *index, coffer_error *err);
+/* The name of an entry against another one; an entry without a valid name counts as an empty one. */
+int coffer__mcf_index_compare(const coffer__mcf_index *index, size_t position, const char *name,
+                              size_t name_len);
+/* The first entry with a name, or COFFER_INDEX_NONE. order : NULL = the entries are sorted. */
+size_t coffer__mcf_index_find(const coffer__mcf_index *index, const uint32_t *order, const char *name,
+                              size_t name_len);
 
 /* ---- Payloads (mcf_index.c) ---- */
 

@@ -87,17 +87,11 @@ static const uint32_t *order_of(const coffer_mcf *model)
     return order;
 }
 
-static int compare_name(const coffer_mcf *model, size_t position, const char *name, size_t name_len)
-{
-    coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, position);
-    return coffer__mcf_compare_names(entry.name, entry.name ? entry.name_len : 0, name, name_len);
-}
-
 /* Fallback without memory: compares every name. */
 static size_t find_one_by_one(const coffer_mcf *model, const char *name, size_t name_len)
 {
     for (size_t i = 0; i < model->index.count; i++) {
-        if (compare_name(model, i, name, name_len) == 0)
+        if (coffer__mcf_index_compare(&model->index, i, name, name_len) == 0)
             return i;
     }
     return COFFER_INDEX_NONE;
@@ -106,20 +100,9 @@ static size_t find_one_by_one(const coffer_mcf *model, const char *name, size_t 
 size_t coffer_mcf_find_tensor(const coffer_mcf *model, const char *name, size_t name_len)
 {
     const uint32_t *order = model->sorted ? NULL : order_of(model);
-    size_t low = 0, high = model->index.count;
     if (!model->sorted && !order)
         return find_one_by_one(model, name, name_len);
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compare_name(model, order ? order[middle] : middle, name, name_len) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == model->index.count)
-        return COFFER_INDEX_NONE;
-    size_t found = order ? order[low] : low;
-    return compare_name(model, found, name, name_len) == 0 ? found : COFFER_INDEX_NONE;
+    return coffer__mcf_index_find(&model->index, order, name, name_len);
 }
 
 uint64_t coffer_mcf_row_count(const coffer_mcf_tensor *tensor)

@@ -158,9 +158,14 @@ static coffer_status find_index(coffer__mcf_rescue *work, coffer_error *err)
         status = coffer__mcf_index_load(&model->index, work->source, listed, &model->limits, &found);
         if (!status)
             return COFFER_OK;
+        bool other_version = status == COFFER_E_UNSUPPORTED_VERSION;
         status = coffer__report_take(work->report, COFFER_WARNING, &found, err);
         if (status)
             return status;
+        /* The number is what is damaged. Every tensor is verified by its own checksum later. */
+        if (other_version && coffer__mcf_is_damaged_section(work, listed) &&
+            !coffer__mcf_index_rescue(&model->index, work->source, listed, &model->limits, &found))
+            return COFFER_OK;
     } else if (!work->directory_lost && !work->index_lost) {
         return COFFER_OK; /* the file never had an index */
     }

@@ -37,6 +37,8 @@ typedef struct coffer__mcf_rescue {
 coffer_status coffer__mcf_gather_evidence(coffer__mcf_rescue *work, coffer_error *err);
 /* Takes the whole payload of a tensor from the copy, when that has an intact one. */
 bool coffer__mcf_take_from_copy(coffer__mcf_rescue *work, size_t tensor);
+/* Whether Checksums says that the bytes of a section are other ones. */
+bool coffer__mcf_is_damaged_section(coffer__mcf_rescue *work, const coffer_mcf_section *section);
 /* Verifies all tensors and sections that are kept: damaged ones are taken from elsewhere or recorded. */
 coffer_status coffer__mcf_verify_rescued(coffer__mcf_rescue *work, coffer_error *err);
 void coffer__mcf_rescue_free(coffer__mcf_rescue *work);

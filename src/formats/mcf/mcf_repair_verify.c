@@ -369,6 +369,12 @@ static coffer_status record_section(coffer__mcf_rescue *work, const coffer_mcf_s
         damage.reason = COFFER_MCF_DAMAGE_CHECKSUM;
         damage.expected = work->sums.sums[range->first_sum];
     }
+    if (is_rebuilt(section->type) && work->kept == 0) {
+        coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, section->offset,
+                           "%s is damaged and left out: no tensor was saved",
+                           coffer__mcf_section_label(section->type).text);
+        return COFFER_OK;
+    }
     coffer__report_add(work->report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, section->offset,
                        range ? "%s is damaged; copied, and recorded as damaged"
                              : "%s cannot be verified; copied, and recorded as unverified",
@@ -376,13 +382,20 @@ static coffer_status record_section(coffer__mcf_rescue *work, const coffer_mcf_s
     return add_damage(work, &damage, err);
 }
 
+bool coffer__mcf_is_damaged_section(coffer__mcf_rescue *work, const coffer_mcf_section *section)
+{
+    const coffer__mcf_range *range =
+        work->has_sums ? coffer__mcf_sums_find(&work->sums, section->offset) : NULL;
+    return range && range->offset == section->offset && range->size == section->size &&
+           !range_matches(work, work->source, section->offset, range);
+}
+
 static coffer_status verify_section(coffer__mcf_rescue *work, const coffer_mcf_section *section,
                                     coffer_error *err)
 {
     const coffer__mcf_range *range = coffer__mcf_sums_find(&work->sums, section->offset);
     const coffer_mcf_section *copy = work->copy ? coffer_mcf_find_section(work->copy, section->type) : NULL;
-    if (!range || range->offset != section->offset || range->size != section->size ||
-        range_matches(work, work->source, section->offset, range))
+    if (!coffer__mcf_is_damaged_section(work, section))
         return COFFER_OK;
     if (!is_rebuilt(section->type) && copy && copy->size == section->size &&
         range_matches(work, work->copy->source, copy->offset, range)) {

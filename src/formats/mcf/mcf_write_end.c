@@ -339,9 +339,9 @@ static coffer_status end_area(coffer_mcf_writer *writer, coffer_error *err)
     return status ? status : put_tensors(writer, err);
 }
 
-/* The tensor or section of a record in the new file; false when it is not in it. */
+/* The tensor or section of a record in the new file; false when it is not in it. sorted : all tensors. */
 static bool find_damaged(uint64_t *offset, uint64_t *size, const coffer_mcf_writer *writer,
-                         const coffer_mcf_damage *damage)
+                         const named *sorted, const coffer_mcf_damage *damage)
 {
     const coffer_mcf_section *section =
         coffer__mcf_first_section(writer->sections, writer->section_count, damage->section);
@@ -350,27 +350,28 @@ static bool find_damaged(uint64_t *offset, uint64_t *size, const coffer_mcf_writ
         *size = section ? section->size : 0;
         return section != NULL;
     }
-    for (size_t i = 0; i < writer->tensor_count; i++) {
-        const coffer__mcf_new *tensor = &writer->tensors[i];
-        if (coffer__mcf_compare_names(coffer__mcf_new_name(writer, tensor), tensor->name_len, damage->name,
-                                      damage->name_len) != 0)
-            continue;
-        *offset = tensor->offset;
-        *size = tensor->size;
-        return true;
+    if (damage->name_len > UINT32_MAX)
+        return false;
+    named key = { damage->name, (uint32_t)damage->name_len, 0 };
+    const named *found = bsearch(&key, sorted, writer->tensor_count, sizeof key, by_name);
+    if (found) {
+        *offset = writer->tensors[found->tensor].offset;
+        *size = writer->tensors[found->tensor].size;
     }
-    return false;
+    return found != NULL;
 }
 
 /* Completes the records from the bytes of the new file, and drops those without bytes. */
 static coffer_status settle_damage(coffer_mcf_writer *writer, coffer_error *err)
 {
     size_t kept = 0;
-    coffer_status status = COFFER_OK;
+    named *sorted = sort_tensors(writer);
+    coffer_status status =
+        sorted ? COFFER_OK : coffer__fail_no_memory(err, writer->tensor_count * sizeof *sorted);
     for (size_t i = 0; !status && i < writer->damage_count; i++) {
         coffer_mcf_damage damage = writer->damages[i];
         uint64_t offset = 0, size = 0;
-        if (!find_damaged(&offset, &size, writer, &damage) || damage.begin >= size) {
+        if (!find_damaged(&offset, &size, writer, sorted, &damage) || damage.begin >= size) {
             coffer__free(damage.name);
             continue;
         }
@@ -381,13 +382,14 @@ static coffer_status settle_damage(coffer_mcf_writer *writer, coffer_error *err)
     }
     if (!status)
         writer->damage_count = kept;
+    coffer__free(sorted);
     return status;
 }
 
 static coffer_status put_damage(coffer_mcf_writer *writer, coffer_error *err)
 {
     coffer__buffer bytes = COFFER__BUFFER_INIT;
-    coffer_status status = settle_damage(writer, err);
+    coffer_status status = writer->damage_count ? settle_damage(writer, err) : COFFER_OK;
     if (status || writer->damage_count == 0)
         return status;
     status = coffer__mcf_damages_encode(&bytes, writer->damages, writer->damage_count, err);

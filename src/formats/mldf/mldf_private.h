@@ -157,9 +157,10 @@ struct coffer_mldf {
     coffer__mldf_schema schema;
     uint64_t table_count;
     bool verify, has_key, any_encrypted; /* fields that say so */
-    bool strict;      /* damage is an error even when the caller accepts it: for copies, which mark it */
-    bool verified;    /* rows and tables have the checksums that the file has for them */
-    bool region_only; /* the only checksum is that of the data region: entries of the table have none */
+    bool strict;       /* damage is an error even when the caller accepts it: for copies, which mark it */
+    bool verified;     /* rows and tables have the checksums that the file has for them */
+    bool tables_wrong; /* they do not, and the caller accepts it */
+    bool region_only;  /* the only checksum is that of the data region: entries of the table have none */
     coffer__mldf_guard guard; /* zeros without one */
     coffer__mldf_guard_state guard_state;
     uint8_t key[COFFER_MLDF_KEY_SIZE];
@@ -169,6 +170,11 @@ struct coffer_mldf {
      * time leaves them usable. */
     _Atomic(coffer__mldf_decoder *) idle[COFFER__MLDF_IDLE_DECODERS];
 };
+
+/* coffer_mldf_open for sets that are changed: damage of rows and tables is an error even when the caller
+ * accepts it. */
+coffer_status coffer__mldf_open_strict(coffer_mldf **out, coffer_source *src,
+                                       const coffer_mldf_open_opts *opts, coffer_error *err);
 
 /* The three steps of opening and closing that check shares (mldf_open.c): a set without parts; what follows
  * from the fields once they are there; what it holds is given back. */

@@ -130,6 +130,8 @@ static coffer_status load_fields(coffer__mldf_rescue *work, coffer_error *err)
 static coffer_status start(coffer__mldf_rescue *work, const char *path, coffer_error *err)
 {
     coffer_mldf_writer_opts options = coffer__mldf_settings_of(&work->set);
+    if (options.page_size == 0 && work->opts->copy)
+        options.page_size = coffer__mldf_settings_of(work->opts->copy).page_size;
     options.overwrite = work->opts->overwrite;
     options.limits = &work->set.limits;
     options.key = work->opts->key;
@@ -368,7 +370,7 @@ coffer_status coffer__mldf_repair_file(coffer_report *out, coffer_source *src, c
     open_options.limits = opts->limits;
     open_options.verify = true;
     if (opts->copy)
-        status = coffer_mldf_open(&copy, opts->copy, &open_options, err);
+        status = coffer__mldf_open_strict(&copy, opts->copy, &open_options, err);
     if (status)
         return status;
     options.copy = copy;

@@ -308,8 +308,9 @@ out:
 typedef struct candidate {
     const uint8_t *row;
     uint64_t sample;
-    bool sure;    /* row and payloads are as they were written, or the file cannot tell */
-    size_t wrong; /* the first field that is damaged, or SIZE_MAX */
+    bool row_sure; /* the row is as it was written, or the file cannot tell */
+    bool sure;     /* so are the payloads */
+    size_t wrong;  /* the first field that is damaged, or SIZE_MAX */
     coffer_error why;
 } candidate;
 
@@ -394,6 +395,9 @@ static coffer_status end_damaged(coffer__mldf_rescue *work, candidate *one, coff
     if (work->opts->copy) {
         coffer_mldf_writer_cancel_sample(work->writer);
         status = fetch_sample(&fetched, work, one->row, one->sample, err);
+        /* A damaged row that differs from that of the copy counts as lost, see fetch_row. */
+        if (!status && !fetched && !one->row_sure && work->opts->copy->header.samples == work->samples)
+            status = fetch_sample(&fetched, work, NULL, one->sample, err);
         if (!status && !fetched && work->keeps_numbers)
             status = put_whole(one, work, err);
     }
@@ -458,6 +462,7 @@ static coffer_status rescue_sample(bool *missing, coffer__mldf_rescue *work, uin
     candidate one = { .sample = sample, .why = COFFER_ERROR_INIT };
     coffer_status status = find_row(&one, work, err);
     *missing = !one.row;
+    one.row_sure = one.sure;
     if (!status && one.row)
         status = put_whole(&one, work, err);
     if (status || !one.row)

@@ -49,6 +49,20 @@ static void check_keys(const coffer__mlyze_checker *check)
     }
 }
 
+/* The tables are damaged, the events are another matter. */
+static coffer_status note_lost_names(const coffer__mlyze_checker *check, coffer_error *err)
+{
+    uint64_t events = 0;
+    coffer_status status = coffer_mlyze_event_count(&events, check->trace, err);
+    if (!status)
+        coffer__report_add(
+            check->report, COFFER_E_MISSING, COFFER_NOTE, COFFER__MLYZE_HEADER_SIZE,
+            "the tables of stacks, files and functions cannot be read; 'coffer repair' keeps the "
+            "events without them: %" PRIu64,
+            events);
+    return status;
+}
+
 static coffer_status check_metadata(coffer__mlyze_checker *check, coffer_error *err)
 {
     coffer_mlyze *trace = check->trace;
@@ -62,8 +76,10 @@ static coffer_status check_metadata(coffer__mlyze_checker *check, coffer_error *
         coffer__report_add_error(check->report, COFFER_ERROR, &found);
     status = coffer__mlyze_metadata_load_any(&trace->metadata, text, trace->header.metadata_len,
                                              trace->header.flags, &trace->limits, check->report, &found);
-    if (status)
-        return coffer__report_take(check->report, COFFER_ERROR, &found, err);
+    if (status) {
+        status = coffer__report_take(check->report, COFFER_ERROR, &found, err);
+        return status ? status : note_lost_names(check, err);
+    }
     check->understood = true;
     coffer__mlyze_settle_order(&trace->metadata, trace->header.flags, COFFER_MLYZE_ORDER_AUTO, check->report);
     if (!trace->metadata.order_is_known)
@@ -72,7 +88,8 @@ static coffer_status check_metadata(coffer__mlyze_checker *check, coffer_error *
                            "plain trace (then use --stack-order innermost-first)");
     coffer__mlyze_losses losses = { 0 };
     coffer__mlyze_losses_read(&losses, coffer__json_root(trace->metadata.json));
-    coffer__mlyze_losses_report(check->report, &losses);
+    coffer__mlyze_losses_report(check->report, &losses, trace);
+    check->lost_names = losses.lost_metadata;
     check_keys(check);
     coffer__mlyze_check_stacks(check);
     return COFFER_OK;

@@ -207,9 +207,16 @@ static void report_survey(const survey *s)
     tally double_allocs = { s->level.double_allocs, s->level.first_double_alloc, 0 };
     add(s, &s->goes_back, COFFER_E_NOT_SORTED, COFFER_ERROR,
         "its block begins before the previous block ends");
-    add_dangling(s, &s->stack, "stack", "stack_traces");
-    add_dangling(s, &s->marker, "marker name", "functions");
-    add_dangling(s, &s->name, "name", "functions");
+    if (s->check->lost_names) {
+        coffer__report_add(s->check->report, COFFER_E_MISSING, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "allocations without their stack: %" PRIu64
+                           ", markers, threads and objects without their name: %" PRIu64,
+                           s->stack.count, (s->marker.count + s->name.count));
+    } else {
+        add_dangling(s, &s->stack, "stack", "stack_traces");
+        add_dangling(s, &s->marker, "marker name", "functions");
+        add_dangling(s, &s->name, "name", "functions");
+    }
     add(s, &s->overlong, COFFER_E_BAD_VARINT, COFFER_WARNING, "a number takes more bytes than it needs");
     add(s, &unknown_frees, COFFER_E_INCONSISTENT, COFFER_WARNING, "a free of an address that is not live");
     add(s, &double_allocs, COFFER_E_INCONSISTENT, COFFER_WARNING, "an allocation at an address that is live");

@@ -15,14 +15,14 @@ coffer_status coffer__mlyze_names_init(coffer__mlyze_names_check *names, const c
     *names = (coffer__mlyze_names_check){ .trace = trace, .report = report, .goes_on = true };
     names->budget.max = trace->limits.memory_bytes < SIZE_MAX ? (size_t)trace->limits.memory_bytes : SIZE_MAX;
     coffer__mlyze_live_init(&names->live, coffer__mlyze_new_key(), &names->budget);
-    return coffer__mlyze_events_reserve_rows(&names->keys, STEP, err);
+    return coffer__mlyze_events_reserve_rows(&names->names, STEP, err);
 }
 
 void coffer__mlyze_names_free(coffer__mlyze_names_check *names)
 {
     coffer__mlyze_live_free(&names->live);
     coffer__mlyze_unpacker_free(&names->unpacker);
-    coffer_mlyze_events_free(&names->keys);
+    coffer_mlyze_events_free(&names->names);
 }
 
 static void note(coffer__mlyze_names_check *names, uint64_t event)
@@ -31,11 +31,11 @@ static void note(coffer__mlyze_names_check *names, uint64_t event)
         names->first_wrong = event;
 }
 
-static coffer_status check_event(coffer__mlyze_names_check *names, uint64_t address, uint64_t key,
+static coffer_status check_event(coffer__mlyze_names_check *names, uint64_t address, uint64_t number,
                                  uint8_t kind, uint64_t event, coffer_error *err)
 {
     uint64_t hash = coffer__mlyze_hash(&names->live.key, address);
-    coffer__mlyze_held block = { .order = key }, old;
+    coffer__mlyze_held block = { .order = number }, old;
     coffer__mlyze_put what = COFFER__MLYZE_PUT_NEW;
     coffer_status status = COFFER_OK;
     switch (kind) {
@@ -50,7 +50,8 @@ static coffer_status check_event(coffer__mlyze_names_check *names, uint64_t addr
             note(names, event);
         break;
     case COFFER__MLYZE_KIND_FREE:
-        if (address == 0 || !coffer__mlyze_live_take(&old, &names->live, hash, address) || old.order != key)
+        if (address == 0 || !coffer__mlyze_live_take(&old, &names->live, hash, address) ||
+            old.order != number)
             note(names, event);
         break;
     case COFFER__MLYZE_KIND_STRAY:
@@ -68,11 +69,12 @@ static coffer_status check_events(coffer__mlyze_names_check *names, const coffer
 {
     coffer__mlyze_unpacker *unpacker = &names->unpacker;
     coffer_status status = COFFER_OK;
-    for (size_t done = 0; !status && done < events->count; done += names->keys.count) {
+    for (size_t done = 0; !status && done < events->count; done += names->names.count) {
         const uint8_t *kinds = unpacker->streams[COFFER__MLYZE_KINDS].at;
-        status = coffer__mlyze_unpack_some(&names->keys, unpacker, STEP, err);
-        for (size_t i = 0; !status && i < names->keys.count; i++)
-            status = check_event(names, events->address[done + i], names->keys.address[i], kinds[i],
+        status = coffer__mlyze_unpack_some(&names->names, unpacker, STEP, err);
+        for (size_t i = 0; !status && i < names->names.count; i++)
+            status = check_event(names, events->address[done + i],
+                                 coffer__mlyze_number_of(unpacker, names->names.address[i] - 1), kinds[i],
                                  events->first + done + i, err);
     }
     return status;

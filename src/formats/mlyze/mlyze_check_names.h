@@ -10,7 +10,7 @@ typedef struct coffer__mlyze_names_check {
     coffer__mlyze_live live;
     coffer__mlyze_budget budget;
     coffer__mlyze_unpacker unpacker;
-    coffer_mlyze_events keys;
+    coffer_mlyze_events names;
     uint64_t alloc_count;
     uint64_t wrong, first_wrong; /* events, and the number of the first */
 } coffer__mlyze_names_check;

@@ -12,13 +12,16 @@ enum { LARGE_VALUE = 100, DEPTH_SHOWN = 8 };
 typedef struct census {
     uint64_t allocs, frees, collections, markers, unknown;
     uint64_t last_time;
+    uint64_t allocated; /* bytes */
 } census;
 
 static void count_block(census *counts, const coffer_mlyze_events *events)
 {
     uint64_t of_type[COFFER_MLYZE_RSS + 2] = { 0 };
-    for (size_t i = 0; i < events->count; i++)
+    for (size_t i = 0; i < events->count; i++) {
         of_type[events->type[i] > COFFER_MLYZE_RSS ? COFFER_MLYZE_RSS + 1 : events->type[i]]++;
+        counts->allocated += events->type[i] == COFFER_MLYZE_ALLOC ? events->size[i] : 0;
+    }
     counts->allocs += of_type[COFFER_MLYZE_ALLOC];
     counts->frees += of_type[COFFER_MLYZE_FREE];
     counts->collections += of_type[COFFER_MLYZE_GC];
@@ -45,6 +48,18 @@ static coffer_status take_census(census *counts, const coffer_mlyze *trace, size
     return status;
 }
 
+/* The sum of a sampled trace is an estimate. */
+static void describe_sampling(coffer_node *out, const coffer_mlyze *trace, const census *found)
+{
+    uint64_t interval = coffer_mlyze_sampling_bytes(trace);
+    if (interval == 0)
+        return;
+    coffer_node_add_u64(out, "sampling_bytes", interval, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "allocated_bytes", found->allocated, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(out, "allocated_error_bytes", coffer_mlyze_sampling_error(trace, found->allocs),
+                        COFFER_UNIT_BYTES);
+}
+
 static coffer_status describe_events(coffer_node *out, const coffer_mlyze *trace, size_t blocks,
                                      coffer_error *err)
 {
@@ -58,6 +73,7 @@ static coffer_status describe_events(coffer_node *out, const coffer_mlyze *trace
         return COFFER_OK;
     coffer_node_add_u64(out, "allocs", found.allocs, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "frees", found.frees, COFFER_UNIT_NONE);
+    describe_sampling(out, trace, &found);
     coffer_node_add_u64(out, "collections", found.collections, COFFER_UNIT_NONE);
     coffer_node_add_u64(out, "markers", found.markers, COFFER_UNIT_NONE);
     if (found.unknown > 0)

@@ -6,7 +6,7 @@
  *   8   u64      start, µs since the epoch     2  GC      varint objects, varint bytes
  *   16  u32      metadata length               3  MARKER  varint name
  *   20  u32      flags                         >= 4       varint length and that many bytes:
- *   24  u32      CRC-32 of the metadata        4  OBJECT     u64 address, varint type name
+ *   24  u32      CRC-32 of the metadata        4  OBJECT     u64 address, varint type name, [varint size]
  *   28  u32      CRC-32 of the other bytes     5  REFERENCE  u64 from, u64 to, varint edge name
  *   32  u64      event count, 0 = not known    6  SNAPSHOT   u8 0 begin 1 end, varint snapshot
  *   40  u64      length of the event area,     7  THREAD     u16 thread, varint name

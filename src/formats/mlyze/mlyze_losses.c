@@ -92,8 +92,12 @@ void coffer__mlyze_losses_cut(char *text, size_t *len)
     *len -= end - 1;
 }
 
-void coffer__mlyze_losses_report(coffer_report *report, const coffer__mlyze_losses *losses)
+void coffer__mlyze_losses_report(coffer_report *report, const coffer__mlyze_losses *losses,
+                                 const coffer_mlyze *trace)
 {
+    uint64_t kept = 0;
+    coffer_error ignored = COFFER_ERROR_INIT;
+    (void)!coffer_mlyze_event_count(&kept, trace, &ignored);
     if (losses->blocks || losses->events || losses->bytes)
         coffer__report_add(report, COFFER_E_MISSING, COFFER_ERROR, COFFER__MLYZE_HEADER_SIZE,
                            "an earlier repair lost events: %" PRIu64 ", damaged blocks: %" PRIu64
@@ -105,8 +109,9 @@ void coffer__mlyze_losses_report(coffer_report *report, const coffer__mlyze_loss
                            " events of a truncated block, which no checksum covered",
                            losses->unverified_events);
     if (losses->lost_metadata)
-        coffer__report_add(report, COFFER_E_MISSING, COFFER_ERROR, COFFER__MLYZE_HEADER_SIZE,
-                           "an earlier repair lost the stacks and names");
+        coffer__report_add(
+            report, COFFER_E_MISSING, COFFER_ERROR, COFFER__MLYZE_HEADER_SIZE,
+            "an earlier repair lost the tables of stacks, files and functions; events kept: %" PRIu64, kept);
     if (losses->header || losses->metadata || losses->file)
         coffer__report_add(report, COFFER_E_BAD_CHECKSUM, COFFER_ERROR, COFFER__MLYZE_HEADER_SIZE,
                            "an earlier repair kept the %s, whose checksum did not match",
@@ -126,7 +131,7 @@ coffer_status coffer_mlyze_repaired(const coffer_mlyze *trace, coffer_error *err
     coffer_status status = coffer_report_new(&report, 1, err);
     if (status)
         return status;
-    coffer__mlyze_losses_report(report, &losses);
+    coffer__mlyze_losses_report(report, &losses, trace);
     const coffer_finding *first = coffer_report_at(report, 0);
     if (first && first->severity == COFFER_ERROR)
         status = coffer__fail(err, first->code, first->offset, "%s", first->text);

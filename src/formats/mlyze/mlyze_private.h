@@ -117,7 +117,8 @@ void coffer__mlyze_losses_read(coffer__mlyze_losses *out, const coffer__json_val
 /* The text without its "repaired", which is its first member if Coffer wrote it; len is updated. */
 void coffer__mlyze_losses_cut(char *text, size_t *len);
 /* A finding for each kind of loss. */
-void coffer__mlyze_losses_report(coffer_report *report, const coffer__mlyze_losses *losses);
+void coffer__mlyze_losses_report(coffer_report *report, const coffer__mlyze_losses *losses,
+                                 const coffer_mlyze *trace);
 
 /* The functions of the format table. */
 coffer_status coffer__mlyze_describe(coffer_node *out, coffer_source *src, const coffer_describe_opts *opts,
@@ -146,6 +147,7 @@ typedef struct coffer__mlyze_checker {
     coffer_report *report;
     coffer_mlyze *trace;
     bool understood; /* the tables could be read */
+    bool lost_names; /* an earlier repair lost them */
     const coffer_progress *progress;
 } coffer__mlyze_checker;
 

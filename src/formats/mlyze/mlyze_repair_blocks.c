@@ -1,4 +1,4 @@
-#include "formats/mlyze/mlyze_repair_blocks.h"
+#include "formats/mlyze/mlyze_repair.h"
 
 #include "base/buffer.h"
 #include "base/crc32.h"
@@ -137,6 +137,7 @@ static coffer_status pass_gap(uint64_t *offset, coffer__mlyze_salvage *salvage, 
                               const coffer_error *why, coffer_error *err)
 {
     uint64_t next = 0;
+    coffer__mlyze_block cut;
     coffer_status status = find_block(&next, salvage, columns, *offset + 1, err);
     if (status)
         return status;
@@ -144,6 +145,9 @@ static coffer_status pass_gap(uint64_t *offset, coffer__mlyze_salvage *salvage, 
         report_gap(salvage, *offset, next, why);
     else if (salvage->takes_cut && is_cut_off(salvage->trace, *offset, why))
         status = take_cut(salvage, columns, *offset, err);
+    else if (coffer__mlyze_has_archive(&salvage->trace->header) &&
+             !coffer__mlyze_load_block_header(&cut, NULL, salvage->trace, *offset, NULL))
+        salvage->cut_lost = cut.event_count;
     *offset = next;
     return status;
 }

@@ -6,6 +6,8 @@
 #include "base/options.h"
 #include "formats/mlyze/mlyze_private.h"
 
+#include <math.h>
+
 static const char *text_of(const coffer__json_value *object, const char *key)
 {
     const coffer__json_value *value = object ? coffer__json_find(object, key) : NULL;
@@ -122,4 +124,22 @@ out:
     coffer__buffer_free(&text);
     coffer__json_free(json);
     return status;
+}
+
+/* ---- Sampling ---- */
+
+uint64_t coffer_mlyze_sampling_bytes(const coffer_mlyze *trace)
+{
+    const coffer__json_value *root = coffer__json_root(trace->metadata.json);
+    const coffer__json_value *said = root ? coffer__json_find(root, "sampling_bytes") : NULL;
+    return said && said->kind == COFFER__JSON_U64 ? said->as.u64 : 0;
+}
+
+/* A block of s bytes is recorded with probability p = 1 − exp(−s/T), and counts as s/p: the variance of the
+ * sum is that of Horvitz and Thompson, Σ (s/p)² (1 − p), and no term of it is larger than T². */
+uint64_t coffer_mlyze_sampling_error(const coffer_mlyze *trace, uint64_t allocs)
+{
+    const double deviations = 1.96; /* 95 % of a normal distribution */
+    double error = deviations * (double)coffer_mlyze_sampling_bytes(trace) * sqrt((double)allocs);
+    return error < 1e18 ? (uint64_t)(error + 0.5) : UINT64_C(1000000000000000000);
 }

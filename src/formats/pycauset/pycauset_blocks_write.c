@@ -176,11 +176,12 @@ static char *path_of(const block_writer *writer, const char *name)
     return path_in(writer->folder, name);
 }
 
-static coffer_status copy_file(const char *path, coffer_source *src, const coffer__sink_opts *opts,
-                               coffer_error *err)
+/* The name comes from a file: no link in the folder is followed. */
+static coffer_status copy_file(const char *folder, const char *name, coffer_source *src,
+                               const coffer__sink_opts *opts, coffer_error *err)
 {
     coffer__sink *sink = NULL;
-    coffer_status status = coffer__sink_create(&sink, path, opts, err);
+    coffer_status status = coffer__sink_create_in(&sink, folder, name, opts, err);
     if (status)
         return status;
     status = coffer__sink_copy_source(sink, src, 0, coffer_source_size(src), NULL, err);
@@ -200,7 +201,7 @@ static coffer_status copy_block(block_writer *writer, block_source *block, coffe
     bool existed = coffer__os_stat(path, &before) == 0;
     coffer_status status = coffer_pycauset_verify(block->matrix, err);
     if (!status)
-        status = copy_file(path, block->source, &sink_opts, err);
+        status = copy_file(writer->folder, block->name, block->source, &sink_opts, err);
     block->made = !existed; /* a failure may come after the file has its name */
     coffer__free(path);
     return status;
@@ -319,7 +320,7 @@ static coffer_status copy_child(struct coffer__pycauset_blocks *blocks, const co
     if (!status && !report)
         status = coffer_pycauset_verify(child->matrix, err);
     if (!status)
-        status = copy_file(path, child->source, NULL, err);
+        status = copy_file(folder, blocks->manifest.children[index].path, child->source, NULL, err);
     if (!status && child->matrix->info.type == COFFER_PYCAUSET_BLOCK)
         status = coffer__pycauset_copy_children(child->matrix, path, report, err);
     coffer__free(path);

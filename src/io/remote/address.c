@@ -81,10 +81,14 @@ static coffer_status place_key(coffer__remote_address *address, const char *buck
     coffer__buffer_append(&text, "/", 1);
     if (in_path)
         coffer__buffer_printf(&text, "%.*s/", shown, bucket);
+    size_t key_at = text.len;
     coffer__url_escape(&text, key, strlen(key), true);
+    size_t key_len = text.len - key_at;
     coffer__url_free(&endpoint);
     status = text.failed ? coffer__fail_no_memory(err, text.len)
                          : coffer__url_parse(&address->url, coffer__buffer_text(&text), err);
+    if (!status)
+        address->bucket_len = strlen(address->url.path) - key_len - 1;
     coffer__buffer_free(&text);
     return status;
 }
@@ -229,33 +233,43 @@ static void host_of(char *out, size_t size, const coffer__url *url)
         snprintf(out, size, "%s:%u", url->host, (unsigned)url->port);
 }
 
-/* Unsigned requests carry what S3 wants to know, too. */
+static int compare_headers(const void *a, const void *b)
+{
+    const coffer__sigv4_header *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+/* The headers of a signed request, sorted; the caller adds what the request is about. */
 static coffer_status add_s3_headers(coffer__remote_request *request, const coffer__remote_address *address,
-                                    const coffer__url *url, const char *method, const char *payload_hash,
-                                    time_t now, coffer_error *err)
+                                    const coffer__url *url, const coffer__request_line *line, time_t now,
+                                    coffer_error *err)
 {
     const coffer__aws_settings *aws = &address->aws;
     char host[300], date[COFFER__SIGV4_DATE + 1], empty[COFFER__SIGV4_HASH_HEX + 1];
     char *authorization = NULL;
-    coffer__sigv4_header headers[5];
+    coffer__sigv4_header headers[5 + COFFER__MAX_LINE_HEADERS];
     size_t count = 0;
     coffer__sigv4_hash(empty, "", 0);
+    const char *payload_hash = line->payload_hash ? line->payload_hash : empty;
     coffer__sigv4_format_date(date, now);
     host_of(host, sizeof host, url);
     headers[count++] = (coffer__sigv4_header){ "host", host };
-    headers[count++] = (coffer__sigv4_header){ "x-amz-content-sha256", payload_hash ? payload_hash : empty };
+    headers[count++] = (coffer__sigv4_header){ "x-amz-content-sha256", payload_hash };
     headers[count++] = (coffer__sigv4_header){ "x-amz-date", date };
     if (aws->requester_pays)
         headers[count++] = (coffer__sigv4_header){ "x-amz-request-payer", "requester" };
     if (aws->token)
         headers[count++] = (coffer__sigv4_header){ "x-amz-security-token", aws->token };
+    for (size_t i = 0; i < line->header_count && i < COFFER__MAX_LINE_HEADERS; i++)
+        headers[count++] = line->headers[i];
+    qsort(headers, count, sizeof headers[0], compare_headers);
     coffer__sigv4_request what = {
-        .method = method,
+        .method = line->method,
         .path = url->path,
         .query = url->query,
         .headers = headers,
         .header_count = count,
-        .payload_hash = headers[1].value,
+        .payload_hash = payload_hash,
         .date = date,
         .region = aws->region,
         .service = "s3",
@@ -263,28 +277,41 @@ static coffer_status add_s3_headers(coffer__remote_request *request, const coffe
         .secret = aws->secret,
     };
     coffer_status status = coffer__sigv4_sign(&authorization, &what, err);
-    for (size_t i = 1; i < count && !status; i++)
-        status = coffer__remote_request_add(request, err, "%s: %s", headers[i].name, headers[i].value);
+    for (size_t i = 0; i < count && !status; i++)
+        if (strcmp(headers[i].name, "host") != 0)
+            status = coffer__remote_request_add(request, err, "%s: %s", headers[i].name, headers[i].value);
     if (!status)
         status = coffer__remote_request_add(request, err, "Authorization: %s", authorization);
     coffer__free(authorization);
     return status;
 }
 
+static coffer_status add_plain_headers(coffer__remote_request *request, const coffer__remote_address *address,
+                                       bool at_home, const coffer__request_line *line, coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < line->header_count && !status; i++)
+        status =
+            coffer__remote_request_add(request, err, "%s: %s", line->headers[i].name, line->headers[i].value);
+    if (!status && at_home && address->authorization)
+        status = coffer__remote_request_add(request, err, "%s", address->authorization);
+    return status;
+}
+
 coffer_status coffer__remote_request_make(coffer__remote_request *out, const coffer__remote_address *address,
-                                          const coffer__url *url, const char *method,
-                                          const char *payload_hash, time_t now, coffer_error *err)
+                                          const coffer__url *url, const coffer__request_line *line,
+                                          time_t now, coffer_error *err)
 {
     coffer__remote_request request = { 0 };
-    coffer_status status = COFFER_OK;
+    coffer_status status;
     bool at_home = coffer__url_same_origin(url, &address->url);
     request.url = coffer__url_text(url);
     if (!request.url)
         return coffer__fail_no_memory(err, strlen(url->path));
     if (at_home && address->is_s3 && address->aws.key_id)
-        status = add_s3_headers(&request, address, url, method, payload_hash, now, err);
-    else if (at_home && address->authorization)
-        status = coffer__remote_request_add(&request, err, "%s", address->authorization);
+        status = add_s3_headers(&request, address, url, line, now, err);
+    else
+        status = add_plain_headers(&request, address, at_home, line, err);
     if (status)
         coffer__remote_request_free(&request);
     else

@@ -87,8 +87,8 @@ static bool on_body(void *context, const void *bytes, size_t len)
         return false;
     }
     fetch->got += wanted;
-    fetch->progress_ms = coffer__remote_clock();
-    fetch->tries = 0;
+    fetch->patience.progress_ms = coffer__remote_clock();
+    fetch->patience.tries = 0;
     return wanted == len;
 }
 
@@ -99,7 +99,8 @@ static coffer_status make_request(coffer__remote_fetch *fetch, coffer_error *err
     const coffer__url *url = file->has_moved ? &file->moved : &file->address.url;
     coffer__remote_request *request = &fetch->request;
     coffer_status status =
-        coffer__remote_request_make(request, &file->address, url, "GET", NULL, time(NULL), err);
+        coffer__remote_request_make(request, &file->address, url, &(coffer__request_line){ .method = "GET" },
+                                    time(NULL), err);
     if (!status)
         status = coffer__remote_request_add(request, err, "Accept-Encoding: identity");
     if (!status && !fetch->wants_whole)
@@ -176,7 +177,7 @@ static void leave_running(coffer__remote_fetch *fetch)
 static coffer__remote_fetch *take_due(uint64_t now)
 {
     for (coffer__remote_fetch *fetch = fetcher.paused.first; fetch; fetch = fetch->next)
-        if (fetch->resume_ms <= now) {
+        if (fetch->patience.resume_ms <= now) {
             remove_from(&fetcher.paused, fetch);
             return fetch;
         }
@@ -202,7 +203,7 @@ static int time_to_wait(void)
 {
     uint64_t now = coffer__remote_clock(), wait = IDLE_MS;
     for (const coffer__remote_fetch *fetch = fetcher.paused.first; fetch; fetch = fetch->next) {
-        uint64_t left = fetch->resume_ms > now ? fetch->resume_ms - now : 0;
+        uint64_t left = fetch->patience.resume_ms > now ? fetch->patience.resume_ms - now : 0;
         if (left < wait)
             wait = left;
     }
@@ -370,7 +371,7 @@ coffer_status coffer__remote_submit(coffer__remote_fetch *fetch, coffer_error *e
     }
     if (fetcher.is_stopping)
         return coffer__fail(err, COFFER_E_CANCELLED, COFFER_OFFSET_NONE, "the program is ending");
-    fetch->progress_ms = coffer__remote_clock();
+    fetch->patience.progress_ms = coffer__remote_clock();
     fetch->file->users++;
     append(fetch->is_ahead ? &fetcher.ahead : &fetcher.waited_for, fetch);
     fetcher.module->wake(fetcher.client);

@@ -30,6 +30,7 @@ typedef struct coffer__http_exchange {
     /* Set by the module. */
     coffer__http_end end;
     char problem[160]; /* in words, unless end is COFFER__HTTP_ANSWERED */
+    uint64_t sent;     /* bytes of `upload` so far */
     void *handle;
 } coffer__http_exchange;
 

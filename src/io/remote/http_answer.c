@@ -135,6 +135,13 @@ static void take_field(coffer__http_answer *answer, const char *name, size_t nam
         keep_text(answer->request_id, sizeof answer->request_id, text, len);
     else if (is_named(name, name_len, "x-amz-bucket-region"))
         keep_text(answer->region, sizeof answer->region, text, len);
+    else if (is_named(name, name_len, "x-amz-checksum-sha256"))
+        keep_text(answer->checksum, sizeof answer->checksum, text, len);
+    else if (is_named(name, name_len, "x-amz-checksum-algorithm"))
+        answer->has_checksums = is_named(text, len, "SHA256");
+    else if (is_named(name, name_len, "x-amz-server-side-encryption") ||
+             is_named(name, name_len, "x-amz-server-side-encryption-customer-algorithm"))
+        answer->has_own_key = name_len > 28 || !is_named(text, len, "AES256");
 }
 
 bool coffer__http_answer_line(coffer__http_answer *answer, const char *line, size_t len)

@@ -21,6 +21,9 @@ typedef struct coffer__http_answer {
     char location[4096];
     char request_id[64]; /* x-amz-request-id */
     char region[32];     /* x-amz-bucket-region */
+    char checksum[96];   /* x-amz-checksum-sha256 */
+    bool has_checksums;  /* x-amz-checksum-algorithm: the server verifies and keeps checksums */
+    bool has_own_key;    /* encrypted, so that the ETag is not a digest of the bytes */
 } coffer__http_answer;
 
 /* Takes a line with or without its end. A status line begins a new answer, since proxies and "100 Continue"

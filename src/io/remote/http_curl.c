@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define RECEIVE_BUFFER (512L * 1024)
+#define SEND_BUFFER (512L * 1024)
 #define MAX_IDLE 32
 
 struct coffer__http_client {
@@ -62,6 +63,14 @@ static size_t body_bytes(char *bytes, size_t size, size_t count, void *context)
     return exchange->on_body(exchange->context, bytes, len) ? len : 0;
 }
 
+static int count_sent(void *context, curl_off_t expected, curl_off_t got, curl_off_t sending, curl_off_t sent)
+{
+    coffer__http_exchange *exchange = context;
+    (void)expected, (void)got, (void)sending;
+    exchange->sent = (uint64_t)sent;
+    return 0;
+}
+
 static bool set_headers(CURL *easy, const coffer__http_exchange *exchange, struct curl_slist **out)
 {
     struct curl_slist *list = NULL;
@@ -93,6 +102,10 @@ static void set_method(CURL *easy, const coffer__http_exchange *exchange)
         curl_easy_setopt(easy, CURLOPT_POSTFIELDS, exchange->upload);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->upload_len);
         curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, exchange->method);
+        curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, SEND_BUFFER);
+        curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+        curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, count_sent);
+        curl_easy_setopt(easy, CURLOPT_XFERINFODATA, exchange);
     } else if (strcmp(exchange->method, "GET") != 0) {
         curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, exchange->method);
     }
@@ -147,6 +160,7 @@ static bool begin(coffer__http_client *client, coffer__http_exchange *exchange)
     run->easy = client->idle_count ? client->idle[--client->idle_count] : curl_easy_init();
     exchange->handle = run;
     exchange->problem[0] = '\0';
+    exchange->sent = 0;
     if (run->easy) {
         set_options(run->easy, exchange);
         curl_easy_setopt(run->easy, CURLOPT_ERRORBUFFER, run->words);

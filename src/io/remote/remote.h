@@ -10,7 +10,8 @@
 
 #include <pthread.h>
 
-#define COFFER__REMOTE_BLOCK ((size_t)16 * 1024)   /* what the cache holds and requests are aligned to */
+#define COFFER__REMOTE_BLOCK ((size_t)16 * 1024) /* what the cache holds and requests are aligned to */
+#define COFFER__REMOTE_MAX_TRIES 10
 #define COFFER__REMOTE_OPENING ((size_t)64 * 1024) /* what the first request asks for */
 
 /* Settings of the process. */
@@ -45,6 +46,12 @@ struct coffer__remote_file {
     coffer_error failure;      /* of the last fetch that failed; under the lock */
 };
 
+/* How long a request has been waited for, and when it is made again. */
+typedef struct coffer__remote_patience {
+    unsigned tries; /* since the last byte that came */
+    uint64_t progress_ms, resume_ms, pause_ms;
+} coffer__remote_patience;
+
 /* A range of a file on its way. */
 typedef struct coffer__remote_fetch coffer__remote_fetch;
 struct coffer__remote_fetch {
@@ -69,8 +76,8 @@ struct coffer__remote_fetch {
     /* Used by the fetcher alone. */
     coffer__http_exchange exchange;
     coffer__remote_request request;
-    unsigned tries, redirects;
-    uint64_t progress_ms, resume_ms, pause_ms;
+    unsigned redirects;
+    coffer__remote_patience patience;
     bool is_accepted, is_refused, is_running, has_new_region;
     char words[512]; /* the beginning of a body that is not data */
     size_t words_len;
@@ -90,9 +97,22 @@ void coffer__remote_forget(coffer__remote_file *file);
 void coffer__remote_file_release(coffer__remote_file *file);
 /* Milliseconds of a clock that never goes back. */
 uint64_t coffer__remote_clock(void);
+/* Sets when a request is made again, after a pause that grows. False: the tries or the time are used up.
+ * retry_after : seconds that the server asked for, or 0. */
+bool coffer__remote_pause(coffer__remote_patience *patience, unsigned max_tries, unsigned retry_after);
+/* True for answers that say "later": 408, 429 and errors of the server itself. */
+bool coffer__remote_is_busy(int status);
+/* Text between two tags of S3's answers, in plain characters. */
+bool coffer__remote_find_between(char *out, size_t size, const char *text, const char *open,
+                                 const char *close);
+/* The words for an answer that is a refusal. what : "the server cannot give the file". */
+coffer_status coffer__remote_fail_status(coffer_error *err, const coffer__http_answer *answer,
+                                         const char *body, const char *denied, const char *what);
+/* Continues in the region that S3's answer has named; false when it named none, or the present one. */
+bool coffer__remote_learn_region(coffer__remote_address *address, const coffer__http_answer *answer);
 
 /* Decides what an answer means. True: the body is the data that was asked for. False with an error, or with
- * COFFER_OK when the request has to be made again (fetch->resume_ms says when). */
+ * COFFER_OK when the request has to be made again (fetch->patience says when). */
 bool coffer__remote_accepts(coffer__remote_fetch *fetch);
 /* After the end of an exchange. True: the fetch has ended, and its error is set. False: another exchange
  * follows. */

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_TRIES 10
 #define MAX_OPENING_TRIES 3 /* a server that nobody has heard of yet may not exist */
 #define MAX_REDIRECTS 10
 #define FIRST_PAUSE_MS 100
@@ -88,8 +87,8 @@ bool coffer__remote_accepts(coffer__remote_fetch *fetch)
     return fetch->is_accepted;
 }
 
-/* Text between two tags of S3's answers, in plain characters. */
-static bool find_between(char *out, size_t size, const char *text, const char *open, const char *close)
+bool coffer__remote_find_between(char *out, size_t size, const char *text, const char *open,
+                                 const char *close)
 {
     const char *from = strstr(text, open);
     const char *to = from ? strstr(from, close) : NULL;
@@ -104,47 +103,69 @@ static bool find_between(char *out, size_t size, const char *text, const char *o
     return true;
 }
 
-static bool end_with_status(coffer__remote_fetch *fetch)
+coffer_status coffer__remote_fail_status(coffer_error *err, const coffer__http_answer *answer,
+                                         const char *body, const char *denied, const char *what)
 {
-    const coffer__http_answer *answer = &fetch->answer;
     char code[64] = "", details[200] = "";
     int n = 0;
-    if (fetch->file->address.is_s3 && find_between(code, sizeof code, fetch->words, "<Code>", "</Code>"))
+    if (coffer__remote_find_between(code, sizeof code, body, "<Code>", "</Code>"))
         n = snprintf(details, sizeof details, ", %s", code);
     if (answer->request_id[0] && n >= 0 && (size_t)n < sizeof details)
         snprintf(details + n, sizeof details - (size_t)n, ", request %s", answer->request_id);
     int status = answer->status;
-    const char *words = status == 401 || status == 403   ? "the server does not let us read it"
-                        : status == 404 || status == 410 ? "there is no such file on the server"
-                                                         : "the server cannot give the file";
-    coffer__fail(&fetch->error, COFFER_E_IO, COFFER_OFFSET_NONE, "%s (HTTP %d%s)", words, status, details);
-    fetch->error.system_error = status == 401 || status == 403   ? EACCES
-                                : status == 404 || status == 410 ? ENOENT
-                                                                 : 0;
+    bool is_denied = status == 401 || status == 403, is_missing = status == 404 || status == 410;
+    coffer_error failure = COFFER_ERROR_INIT;
+    coffer__fail(&failure, COFFER_E_IO, COFFER_OFFSET_NONE, "%s (HTTP %d%s)", is_denied ? denied : what,
+                 status, details);
+    failure.system_error = is_denied ? EACCES : is_missing ? ENOENT : 0;
+    return coffer__fail_copy(err, &failure);
+}
+
+static bool end_with_status(coffer__remote_fetch *fetch)
+{
+    const coffer__http_answer *answer = &fetch->answer;
+    bool is_missing = answer->status == 404 || answer->status == 410;
+    coffer__ignore(coffer__remote_fail_status(
+        &fetch->error, answer, fetch->file->address.is_s3 ? fetch->words : "",
+        "the server does not let us read it",
+        is_missing ? "the server does not have this file" : "the server cannot give the file"));
+    return true;
+}
+
+bool coffer__remote_is_busy(int status)
+{
+    return status == 429 || status == 408 || status >= 500;
+}
+
+bool coffer__remote_pause(coffer__remote_patience *patience, unsigned max_tries, unsigned retry_after)
+{
+    uint64_t now = coffer__remote_clock();
+    unsigned deadline = coffer__remote_settings_now()->deadline_ms;
+    uint64_t asked = (uint64_t)retry_after * 1000;
+    if (++patience->tries >= max_tries || now - patience->progress_ms + asked >= deadline)
+        return false;
+    /* Between the shortest pause and twice the last one, so that many readers do not come back together. */
+    uint64_t longest = patience->pause_ms ? 2 * patience->pause_ms : 2 * FIRST_PAUSE_MS;
+    if (longest > LONGEST_PAUSE_MS)
+        longest = LONGEST_PAUSE_MS;
+    patience->pause_ms = FIRST_PAUSE_MS + randombytes_uniform((uint32_t)(longest - FIRST_PAUSE_MS) + 1);
+    patience->resume_ms = now + (asked > patience->pause_ms ? asked : patience->pause_ms);
     return true;
 }
 
 /* Pauses, or gives up. `words` : why another try would be needed. */
 static bool try_again(coffer__remote_fetch *fetch, const char *words)
 {
-    uint64_t now = coffer__remote_clock();
-    unsigned deadline = coffer__remote_settings_now()->deadline_ms;
-    uint64_t asked = (uint64_t)fetch->answer.retry_after * 1000;
-    unsigned tries = fetch->is_opening && !fetch->answer.status ? MAX_OPENING_TRIES : MAX_TRIES;
-    if (++fetch->tries >= tries || now - fetch->progress_ms + asked >= deadline) {
-        coffer__fail(&fetch->error, COFFER_E_IO, fetch->is_opening ? COFFER_OFFSET_NONE : fetch->first,
-                     "%s; gave up after %u tries in %" PRIu64 " s", words, fetch->tries,
-                     (now - fetch->progress_ms) / 1000);
-        fetch->error.system_error = ETIMEDOUT;
-        return true;
-    }
-    /* Between the shortest pause and twice the last one, so that many readers do not come back together. */
-    uint64_t longest = fetch->pause_ms ? 2 * fetch->pause_ms : 2 * FIRST_PAUSE_MS;
-    if (longest > LONGEST_PAUSE_MS)
-        longest = LONGEST_PAUSE_MS;
-    fetch->pause_ms = FIRST_PAUSE_MS + randombytes_uniform((uint32_t)(longest - FIRST_PAUSE_MS) + 1);
-    fetch->resume_ms = now + (asked > fetch->pause_ms ? asked : fetch->pause_ms);
-    return false;
+    const coffer__remote_patience *patience = &fetch->patience;
+    unsigned tries =
+        fetch->is_opening && !fetch->answer.status ? MAX_OPENING_TRIES : COFFER__REMOTE_MAX_TRIES;
+    if (coffer__remote_pause(&fetch->patience, tries, fetch->answer.retry_after))
+        return false;
+    coffer__fail(&fetch->error, COFFER_E_IO, fetch->is_opening ? COFFER_OFFSET_NONE : fetch->first,
+                 "%s; gave up after %u tries in %" PRIu64 " s", words, patience->tries,
+                 (coffer__remote_clock() - patience->progress_ms) / 1000);
+    fetch->error.system_error = ETIMEDOUT;
+    return true;
 }
 
 static bool follow_redirect(coffer__remote_fetch *fetch)
@@ -175,15 +196,19 @@ static bool follow_redirect(coffer__remote_fetch *fetch)
     return false;
 }
 
+bool coffer__remote_learn_region(coffer__remote_address *address, const coffer__http_answer *answer)
+{
+    if (!address->is_s3 || !answer->region[0] || strcmp(answer->region, address->aws.region) == 0)
+        return false;
+    return coffer__aws_settings_move(&address->aws, &address->url, answer->region);
+}
+
 /* S3 says in which region a bucket is. */
 static bool learn_region(coffer__remote_fetch *fetch)
 {
-    coffer__aws_settings *aws = &fetch->file->address.aws;
-    const char *region = fetch->answer.region;
-    if (!fetch->file->address.is_s3 || fetch->has_new_region || !region[0] ||
-        strcmp(region, aws->region) == 0)
+    if (fetch->has_new_region)
         return false;
-    fetch->has_new_region = coffer__aws_settings_move(aws, &fetch->file->address.url, region);
+    fetch->has_new_region = coffer__remote_learn_region(&fetch->file->address, &fetch->answer);
     return fetch->has_new_region;
 }
 
@@ -234,7 +259,7 @@ static bool end_of_answer(coffer__remote_fetch *fetch)
         refuse_changed(fetch, status == 412 ? "another ETag" : "another size");
         return true;
     }
-    if (status == 429 || status == 408 || status >= 500 || strstr(fetch->words, "RequestTimeout")) {
+    if (coffer__remote_is_busy(status) || strstr(fetch->words, "RequestTimeout")) {
         char words[80];
         snprintf(words, sizeof words, "the server is not ready (HTTP %d)", status);
         return try_again(fetch, words);

@@ -25,7 +25,8 @@ enum {
     LOCATOR_SIZE = 20,
     MAX_COMMENT = 0xffff,
     EXTRA_ZIP64 = 1,
-    FLAG_ENCRYPTED = 1
+    FLAG_ENCRYPTED = 1,
+    FLAG_DESCRIBED = 8
 };
 
 /* Deflate cannot do better than this: a member that declares more is a lie, found before it is unpacked. */
@@ -187,6 +188,7 @@ static coffer_status place_member(coffer__zip_member *member, const coffer__zip 
     if (coffer__load_u32(header) != LOCAL_MAGIC)
         return coffer__fail(err, COFFER_E_BAD_MAGIC, header_at, "member \"%s\": no header at %" PRIu64,
                             member->name, header_at);
+    member->header = header_at;
     member->offset = header_at + LOCAL_SIZE + coffer__load_u16(header + 26) + coffer__load_u16(header + 28);
     if (!coffer__range_fits(member->offset, member->packed, end))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, header_at,
@@ -236,7 +238,9 @@ static coffer_status take_member(coffer__zip *zip, const uint8_t **at, const uin
                                     coffer__load_u32(header + 16),
                                     coffer__load_u32(header + 24),
                                     coffer__load_u32(header + 20),
-                                    0 };
+                                    0,
+                                    0,
+                                    (coffer__load_u16(header + 8) & FLAG_DESCRIBED) != 0 };
     memcpy(*names, name, name_len);
     (*names)[name_len] = '\0';
     *names += name_len + 1;
@@ -297,6 +301,9 @@ static coffer_status take_members(coffer__zip *zip, const uint8_t *bytes, const 
         if (!status)
             zip->count++;
     }
+    zip->directory = dir->offset;
+    zip->listed_end = dir->offset + (uint64_t)(at - bytes);
+    zip->directory_end = dir->end;
     return status ? status : check_members(zip, err);
 }
 

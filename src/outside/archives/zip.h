@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "coffer/limits.h"
+#include "coffer/report.h"
 #include "coffer/source.h"
 #include "io/sink.h"
 
@@ -25,6 +26,8 @@ typedef struct coffer__zip_member {
     uint64_t size;   /* of the contents */
     uint64_t packed; /* of their bytes in the file */
     uint64_t offset; /* of those */
+    uint64_t header; /* offset of the local header */
+    bool described;  /* CRC-32 and sizes are repeated after the contents */
 } coffer__zip_member;
 
 typedef struct coffer__zip coffer__zip;
@@ -39,6 +42,9 @@ size_t coffer__zip_count(const coffer__zip *zip);
 /* In the order of the directory. index < count. */
 const coffer__zip_member *coffer__zip_at(const coffer__zip *zip, size_t index);
 size_t coffer__zip_find(const coffer__zip *zip, const char *name); /* SIZE_MAX: none. O(log members) */
+
+/* Reports bytes that belong to no member (zip_check.c). */
+coffer_status coffer__zip_check(coffer_report *out, const coffer__zip *zip, coffer_error *err);
 
 /* ---- The contents of a member ---- */
 
@@ -61,7 +67,10 @@ struct coffer__zip {
     char *names; /* of all members, each NUL-terminated */
     coffer__zip_member *members;
     size_t count;
-    size_t *by_name; /* indices of members */
+    size_t *by_name;        /* indices of members */
+    uint64_t directory;     /* offset */
+    uint64_t listed_end;    /* of its headers */
+    uint64_t directory_end; /* where the end records begin */
 };
 
 /* ZIP archives of stored members, written from front to back. Sizes are always said in 64 bits; the CRC-32

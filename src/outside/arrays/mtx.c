@@ -4,6 +4,7 @@
 #include "base/fail.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -232,6 +233,12 @@ static coffer_status take_value(coffer__number *out, words *line, const coffer__
                             mtx->field == COFFER__MTX_UNSIGNED ? "an integer from 0 on"
                             : whole                            ? "an integer"
                                                                : "a number");
+    /* "inf" is a value; digits that become one are a number that is lost. */
+    if (out->kind == COFFER__NUMBER_F64 && isinf(out->as.f64) && memchr(word, 'n', len) == NULL &&
+        memchr(word, 'N', len) == NULL)
+        return coffer__fail(err, COFFER_E_BAD_VALUE, coffer__text_window_offset(&mtx->window),
+                            "line %" PRIu64 ": %.*s does not fit a 64-bit float", mtx->line,
+                            (int)(len < 40 ? len : 40), word);
     return COFFER_OK;
 }
 

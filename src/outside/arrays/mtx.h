@@ -10,6 +10,8 @@
 #define COFFER_CONVERT_MTX_H
 
 #include "coffer/limits.h"
+#include "coffer/progress.h"
+#include "coffer/report.h"
 #include "outside/text/number.h"
 #include "outside/text/text_window.h"
 
@@ -60,5 +62,9 @@ void coffer__mtx_close(coffer__mtx *mtx);
 /* The next entry, inside the matrix, in the order of the file; *more is false after the last. The value of a
  * pattern is 1, that of an integer matrix a whole number. */
 coffer_status coffer__mtx_next(bool *more, coffer__mtx_entry *out, coffer__mtx *mtx, coffer_error *err);
+
+/* Reads all entries, and reports what coffer__mtx_next accepts although it is not right (mtx_check.c). */
+coffer_status coffer__mtx_check(coffer_report *out, coffer_source *src, const coffer_limits *limits,
+                                const coffer_progress *progress, coffer_error *err);
 
 #endif

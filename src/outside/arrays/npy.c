@@ -135,6 +135,28 @@ static const struct shared_type {
 
 #define SHARED_TYPES (sizeof shared_types / sizeof *shared_types)
 
+bool coffer__npy_is_type(char kind, uint64_t size)
+{
+    switch (kind) {
+    case 'b':
+        return size == 1;
+    case 'i':
+    case 'u':
+        return size == 1 || size == 2 || size == 4 || size == 8;
+    case 'f': /* 12 and 16: long double, by processor */
+        return size == 2 || size == 4 || size == 8 || size == 12 || size == 16;
+    case 'c':
+        return size == 8 || size == 16 || size == 24 || size == 32;
+    case 'M':
+    case 'm':
+        return size == 8;
+    case 'U':
+        return size % 4 == 0;
+    default:
+        return true;
+    }
+}
+
 coffer_dtype coffer__npy_dtype(const coffer__npy_field *field)
 {
     for (size_t i = 0; i < SHARED_TYPES; i++) {

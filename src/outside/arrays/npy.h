@@ -53,6 +53,8 @@ bool coffer__npy_is_number(const coffer__npy_field *field);
 /* One number of the field, from an item's bytes, whatever the byte order. */
 coffer__number coffer__npy_number(const coffer__npy_field *field, const uint8_t *item);
 
+/* Whether NumPy has a type of this kind and size: readers accept any size. */
+bool coffer__npy_is_type(char kind, uint64_t size);
 /* The library's type of a field's elements, whatever their byte order; COFFER_DTYPE_NONE for other types.
  */
 coffer_dtype coffer__npy_dtype(const coffer__npy_field *field);

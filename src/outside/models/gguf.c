@@ -185,11 +185,9 @@ static int by_offset(const void *left, const void *right)
     return (a->size > b->size) - (a->size < b->size);
 }
 
-/* Payloads do not share bytes, but for those that are the same range. */
-static coffer_status check_overlap(const coffer__gguf *gguf, const damage_policy *policy, coffer_error *err)
+coffer_status coffer__gguf_sort_by_offset(coffer__gguf_tensor ***out, const coffer__gguf *gguf,
+                                          coffer_error *err)
 {
-    const coffer__gguf_tensor *last = NULL;
-    coffer_status status = COFFER_OK;
     coffer__gguf_tensor **sorted = coffer__alloc_array(gguf->tensor_count, sizeof *sorted);
     if (!sorted)
         return coffer__fail_no_memory(err, gguf->tensor_count * sizeof *sorted);
@@ -197,6 +195,16 @@ static coffer_status check_overlap(const coffer__gguf *gguf, const damage_policy
         sorted[i] = &gguf->tensors[i];
     if (gguf->tensor_count)
         qsort(sorted, gguf->tensor_count, sizeof *sorted, by_offset);
+    *out = sorted;
+    return COFFER_OK;
+}
+
+/* Payloads do not share bytes, but for those that are the same range. */
+static coffer_status check_overlap(const coffer__gguf *gguf, const damage_policy *policy, coffer_error *err)
+{
+    const coffer__gguf_tensor *last = NULL;
+    coffer__gguf_tensor **sorted = NULL;
+    coffer_status status = coffer__gguf_sort_by_offset(&sorted, gguf, err);
     for (size_t i = 0; !status && i < gguf->tensor_count; i++) {
         coffer__gguf_tensor *tensor = sorted[i];
         coffer_error why = COFFER_ERROR_INIT;
@@ -326,6 +334,8 @@ static coffer_status read_front(coffer__gguf *gguf, coffer__gguf_input *input, c
         return status;
     if (!coffer__align_up(&payloads, input->at, gguf->alignment))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, input->at, "the payloads begin past 64 bits");
+    gguf->front = input->at;
+    gguf->payloads = payloads;
     uint64_t expected = expected_size(gguf, payloads);
     for (size_t i = 0; !status && i < gguf->tensor_count; i++) {
         coffer_error why = COFFER_ERROR_INIT;

@@ -14,6 +14,7 @@
 #include "base/cursor.h"
 #include "coffer/dtype.h"
 #include "coffer/limits.h"
+#include "coffer/report.h"
 #include "coffer/source.h"
 #include "outside/text/number.h"
 
@@ -102,6 +103,7 @@ typedef struct coffer__gguf {
     coffer_limits limits;
     uint32_t version;
     uint32_t alignment;
+    uint64_t front, payloads; /* end of metadata and list; where the payloads begin */
     coffer__gguf_key *keys;
     size_t key_count, key_capacity;
     coffer__gguf_tensor *tensors;
@@ -119,6 +121,12 @@ typedef coffer_status (*coffer__gguf_lose)(void *context, const char *tensor, co
  * must be readable. */
 coffer_status coffer__gguf_salvage(coffer__gguf **out, coffer_source *src, const coffer_limits *limits,
                                    coffer__gguf_lose lose, void *context, coffer_error *err);
+/* The tensors in the order of their payloads (coffer__free). */
+coffer_status coffer__gguf_sort_by_offset(coffer__gguf_tensor ***out, const coffer__gguf *gguf,
+                                          coffer_error *err);
+/* Reports what a reader accepts although it is not right: bytes that belong to no tensor, padding that is not
+ * zero, texts that are not UTF-8 (gguf_check.c). */
+coffer_status coffer__gguf_check(coffer_report *out, const coffer__gguf *gguf, coffer_error *err);
 void coffer__gguf_close(coffer__gguf *gguf); /* NULL allowed */
 
 /* NULL when the file does not have the key. O(keys). */

@@ -185,6 +185,7 @@ void coffer__safetensors_metadata_free(coffer__safetensors_metadata *metadata)
         coffer__free(metadata->items[i].text);
     }
     coffer__free(metadata->items);
+    coffer__free(metadata->ignored_in);
     *metadata = (coffer__safetensors_metadata){ 0 };
 }
 
@@ -298,8 +299,11 @@ static coffer_status check_size(const file_header *header, const coffer__json_va
     return COFFER_OK;
 }
 
+enum { KEYS_OF_TENSOR = 3 }; /* "dtype", "shape" and "data_offsets" */
+
 typedef struct reading {
     const file_header *header;
+    coffer__safetensors_metadata *metadata;
     coffer__safetensors_take take;
     coffer__safetensors_lose lose; /* of a damaged file */
     void *context;
@@ -328,11 +332,23 @@ static coffer_status read_tensor(coffer__safetensors_tensor *out, range *place, 
     return check_size(header, value, &tensor, err);
 }
 
+static coffer_status note_ignored(coffer__safetensors_metadata *metadata, const coffer__json_value *tensor,
+                                  coffer_error *err)
+{
+    metadata->ignored += tensor->as.count - KEYS_OF_TENSOR;
+    if (metadata->ignored_in)
+        return COFFER_OK;
+    metadata->ignored_in = coffer__strndup(tensor->key, tensor->key_len);
+    return metadata->ignored_in ? COFFER_OK : coffer__fail_no_memory(err, tensor->key_len);
+}
+
 static coffer_status add_tensor(reading *job, range *place, const coffer__json_value *value,
                                 coffer_error *err)
 {
     coffer__safetensors_tensor tensor;
     coffer_status status = read_tensor(&tensor, place, job, value, err);
+    if (!status && value->as.count > KEYS_OF_TENSOR)
+        status = note_ignored(job->metadata, value, err);
     return status ? status : job->take(job->context, &tensor, err);
 }
 
@@ -391,7 +407,7 @@ coffer_status coffer__safetensors_read(coffer__safetensors_metadata *metadata, c
                                        void *context, coffer_error *err)
 {
     file_header header = { 0 };
-    reading job = { .header = &header, .take = take, .context = context };
+    reading job = { .header = &header, .metadata = metadata, .take = take, .context = context };
     coffer_status status = read_header(&header, src, limits, err);
     if (!status)
         status = read_all(&job, metadata, err);

@@ -42,6 +42,8 @@ typedef struct coffer__safetensors_item {
 typedef struct coffer__safetensors_metadata {
     coffer__safetensors_item *items;
     size_t count, capacity;
+    uint64_t ignored; /* keys of tensors, in all files, that are none of the three and are not read */
+    char *ignored_in; /* the first such tensor */
 } coffer__safetensors_metadata;
 
 typedef struct coffer__safetensors_tensor {

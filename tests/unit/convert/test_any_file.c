@@ -78,7 +78,7 @@ static void a_matrix_market_file_is_described_and_checked(void **state)
     assert_int_equal(described(path, "mtx", "entries"), 2);
     assert_int_equal(errors_of(path, true), 0);
     put_text("m.mtx", "%%MatrixMarket matrix coordinate real general\n3 4 2\n1 1 2.5\n3 5 1\n");
-    assert_int_equal(errors_of(path, false), 0);
+    assert_int_equal(errors_of(path, false), 1);
     assert_int_equal(errors_of(path, true), 1);
 }
 

@@ -435,6 +435,12 @@ static void sounds_are_stored_as_their_samples(void **state)
     assert_int_equal(entry_of(1, "audio").codec, 1);
     assert_int_equal(entry_of(1, "audio").num_samples, 200);
     close_result();
+    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT; /* of a file that is stored with its header */
+    coffer__buffer wav = wav_build(16000, 2, samples, 4);
+    assert_int_equal(coffer_mldf_describe_sound(&entry, wav.data, wav.len, NULL), COFFER_OK);
+    assert_int_equal(entry.codec, COFFER_MLDF_CODEC_FILE);
+    assert_int_equal(entry.num_samples, 2);
+    coffer__buffer_free(&wav);
 }
 
 static void texts_can_be_packed_with_a_dictionary(void **state)

@@ -219,9 +219,11 @@ static void metadata_that_cannot_be_read_does_not_hide_the_events(void **state)
     trace_alloc(&t, 1, 16, 8, 5, 0);
     trace_raw(&t, "\1\1", 2, 0);
     coffer_report *report = trace_check(&t);
-    assert_int_equal(coffer_report_count(report), 2);
+    assert_int_equal(coffer_report_count(report), 3);
     assert_int_equal(coffer_report_at(report, 0)->code, COFFER_E_BAD_JSON);
-    assert_int_equal(coffer_report_at(report, 1)->code, COFFER_E_TRUNCATED);
+    assert_int_equal(coffer_report_at(report, 1)->code, COFFER_E_MISSING);
+    assert_non_null(strstr(coffer_report_at(report, 1)->text, "without them: 1"));
+    assert_int_equal(coffer_report_at(report, 2)->code, COFFER_E_TRUNCATED);
     coffer_report_free(report);
     trace_dispose(&t);
 }

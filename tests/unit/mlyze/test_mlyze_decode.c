@@ -122,7 +122,7 @@ static void any_bytes_stop_every_way_at_the_same_place(void **state)
 
 static void every_type_fills_its_columns(void **state)
 {
-    uint8_t object[] = { 1, 0, 0, 0, 0, 0, 0, 0x80, 0x81, 1 };
+    uint8_t object[] = { 1, 0, 0, 0, 0, 0, 0, 0x80, 0x81, 1, 0x90, 3 };
     uint8_t reference[] = { 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 5 };
     trace_builder t;
     result r;
@@ -132,7 +132,8 @@ static void every_type_fills_its_columns(void **state)
     trace_free(&t, 0, 16);
     trace_gc(&t, 300, 5, 6000);
     trace_marker(&t, 1, 9);
-    trace_extension(&t, 1, COFFER_MLYZE_OBJECT, object, sizeof object);
+    trace_extension(&t, 1, COFFER_MLYZE_OBJECT, object, sizeof object - 2); /* its size is optional */
+    trace_extension(&t, 0, COFFER_MLYZE_OBJECT, object, sizeof object);
     trace_extension(&t, 1, COFFER_MLYZE_REFERENCE, reference, sizeof reference);
     trace_extension(&t, 1, COFFER_MLYZE_SNAPSHOT, "\1\7", 2);
     trace_extension(&t, 1, COFFER_MLYZE_THREAD, "\2\1\3", 3);
@@ -141,17 +142,18 @@ static void every_type_fills_its_columns(void **state)
     trace_finish(&t);
     run(&r, coffer__mlyze_decode_events, t.file.data + t.area, t.file.len - t.area, true, 100);
     assert_int_equal(r.stop, COFFER__MLYZE_STOP_END);
-    assert_int_equal(r.events.count, 10);
+    assert_int_equal(r.events.count, 11);
     static const struct {
         uint64_t time, address, size, id;
         uint16_t thread;
         uint8_t type;
-    } expected[10] = {
+    } expected[11] = {
         { 103, UINT64_C(0xfedcba9876543210), 1000, 77, 65535, COFFER_MLYZE_ALLOC },
         { 103, 16, 0, 0, 0, COFFER_MLYZE_FREE },
         { 403, 0, 6000, 5, 0, COFFER_MLYZE_GC },
         { 404, 0, 0, 9, 0, COFFER_MLYZE_MARKER },
         { 405, UINT64_C(0x8000000000000001), 0, 129, 0, COFFER_MLYZE_OBJECT },
+        { 405, UINT64_C(0x8000000000000001), 400, 129, 0, COFFER_MLYZE_OBJECT },
         { 406, 1, 2, 5, 0, COFFER_MLYZE_REFERENCE },
         { 407, 0, 1, 7, 0, COFFER_MLYZE_SNAPSHOT },
         { 408, 0, 0, 3, 258, COFFER_MLYZE_THREAD },

@@ -218,7 +218,7 @@ static void extension_events_are_written_and_announced(void **state)
     const char *path = temp_path(temp_folder, "t.mlyze");
     static rows all = { { 0, 1, 2, 3, 4, 4, 4, 200 },
                         { 0, 0x1000, 0x1000, 0, 0, 0, 0, 0 },
-                        { 0, 0, 0x2000, 1, 0, 0, 1 << 20, 0 },
+                        { 0, 56, 0x2000, 1, 0, 0, 1 << 20, 0 },
                         { 9, 1, 2, 9, 3, 3, 0, 0 },
                         { 0, 0, 0, 0, 7, 0, 0, 0 },
                         { COFFER_MLYZE_SNAPSHOT, COFFER_MLYZE_OBJECT, COFFER_MLYZE_REFERENCE,

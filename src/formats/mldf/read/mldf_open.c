@@ -205,8 +205,23 @@ coffer_status coffer__mldf_settle_fields(coffer_mldf *set, coffer_error *err)
                              : coffer__fail_no_memory(err, set->schema.count * sizeof *set->dictionaries);
 }
 
-coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coffer_mldf_open_opts *opts,
-                               coffer_error *err)
+/* Rows whose checksum is wrong are read like those of a set without checksums, when the caller accepts it. A
+ * damaged header is never accepted, because it says where the rows are; copies of rows are marked, so there
+ * must be some. */
+static coffer_status verify_or_accept(coffer_mldf *set, bool accept, coffer_error *err)
+{
+    coffer_error damage = COFFER_ERROR_INIT;
+    coffer_status status = coffer__mldf_verify_tables(set, &damage);
+    if (status == COFFER_E_BAD_CHECKSUM && accept && set->header.samples > 0 &&
+        set->guard_state != COFFER__MLDF_GUARD_DIFFERS) {
+        set->tables_wrong = true;
+        return coffer__source_accept_damage(set->source, &damage, err);
+    }
+    return status ? coffer__fail_copy(err, &damage) : COFFER_OK;
+}
+
+static coffer_status open_set(coffer_mldf **out, coffer_source *src, const coffer_mldf_open_opts *opts,
+                              bool accept, coffer_error *err)
 {
     coffer_mldf_open_opts options = COFFER_MLDF_OPEN_OPTS_INIT;
     coffer_mldf *set;
@@ -222,7 +237,7 @@ coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coff
     if (!status)
         status = coffer__mldf_settle_fields(set, err);
     if (!status && set->verify)
-        status = coffer__mldf_verify_tables(set, err);
+        status = verify_or_accept(set, accept, err);
     /* Whatever was found, right or wrong, may be a mixture of an old and a new state. */
     if (!coffer__source_settled(src))
         status =
@@ -233,6 +248,18 @@ coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coff
     }
     *out = set;
     return COFFER_OK;
+}
+
+coffer_status coffer_mldf_open(coffer_mldf **out, coffer_source *src, const coffer_mldf_open_opts *opts,
+                               coffer_error *err)
+{
+    return open_set(out, src, opts, true, err);
+}
+
+coffer_status coffer__mldf_open_strict(coffer_mldf **out, coffer_source *src,
+                                       const coffer_mldf_open_opts *opts, coffer_error *err)
+{
+    return open_set(out, src, opts, false, err);
 }
 
 coffer_status coffer_mldf_open_path(coffer_mldf **out, const char *path, const coffer_mldf_open_opts *opts,

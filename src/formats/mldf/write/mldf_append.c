@@ -28,7 +28,7 @@ coffer_status coffer__mldf_base_open(coffer_mldf_writer *writer, coffer_error *e
     options.verify = true;
     status = coffer__update_open(&base->update, writer->path, NULL, err);
     if (!status)
-        status = coffer_mldf_open(&base->set, coffer__update_source(base->update), &options, err);
+        status = coffer__mldf_open_strict(&base->set, coffer__update_source(base->update), &options, err);
     if (status)
         return status;
     writer->stride = base->set->schema.stride;

@@ -263,6 +263,8 @@ coffer_status coffer__mldf_copy_sample(coffer__mldf_copier *copier, uint64_t sam
     if (!status)
         status =
             coffer__mldf_carry_marks(writer, copier->marks, copier->mark_count, sample, copier->fields, err);
+    if (!status && copier->set->tables_wrong)
+        status = mark_value(copier, COFFER__MLDF_MARK_ROW, COFFER_MLDF_MARK_UNVERIFIED, err);
     for (size_t to = 0; to < writer->column_count && !status; to++) {
         size_t from = chosen(copier->fields, to);
         const coffer_mldf_field *field = &schema->fields[from];

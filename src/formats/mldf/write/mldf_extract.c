@@ -369,7 +369,7 @@ coffer_status coffer__mldf_compact(coffer_node *out, const char *path, const cha
     if (!status && damage)
         coffer_source_keep_damaged(coffer__update_source(update), damage);
     if (!status)
-        status = coffer_mldf_open(&set, coffer__update_source(update), &open_options, err);
+        status = coffer__mldf_open_strict(&set, coffer__update_source(update), &open_options, err);
     if (!status)
         status = coffer__mldf_rewrite(target, set, opts->overwrite, opts->limits, opts->progress, err);
     if (status)

@@ -405,7 +405,7 @@ static coffer_status apply(const char *path, const field_change *change, const c
     if (!status)
         status = coffer__update_open(&update, path, NULL, err);
     if (!status)
-        status = coffer_mldf_open(&set, coffer__update_source(update), &open, err);
+        status = coffer__mldf_open_strict(&set, coffer__update_source(update), &open, err);
     if (!status)
         status = check_change(change, set, err);
     if (!status) {

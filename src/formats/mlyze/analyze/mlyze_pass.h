@@ -14,7 +14,6 @@
 #include "base/work.h"
 #include "formats/mlyze/analyze/mlyze_growth.h"
 #include "formats/mlyze/analyze/mlyze_live.h"
-#include "formats/mlyze/analyze/mlyze_pages.h"
 #include "formats/mlyze/analyze/mlyze_rows.h"
 #include "formats/mlyze/analyze/mlyze_spill.h"
 #include "formats/mlyze/archive/mlyze_archive.h"
@@ -50,12 +49,10 @@ typedef struct coffer__mlyze_piece {
     coffer_mlyze_events events; /* of the whole block */
     size_t begin, end;          /* those that are wanted */
     uint64_t lost;
-    uint64_t alloc_number; /* of its first allocation, in an archive */
-    bool replaces;         /* its block, up to its end, has an allocation at a live address */
-    uint32_t *row;         /* column: the stack's row */
-    uint32_t *order;       /* column: the next allocation of the same thread, or allocations before it */
-    uint16_t *listed;      /* events for each shard: those of shard s begin at s × capacity */
-    size_t capacity;       /* of these columns */
+    uint32_t *row;    /* column: the stack's row */
+    uint32_t *order;  /* column: the next allocation of the same thread, or allocations before it */
+    uint16_t *listed; /* events for each shard: those of shard s begin at s × capacity */
+    size_t capacity;  /* of these columns */
     size_t list_count[COFFER__MLYZE_MAX_SHARDS + 1]; /* the last one for events that no shard takes */
     uint16_t *marks;                                 /* events other than allocations and frees */
     size_t mark_count, mark_capacity;
@@ -87,8 +84,7 @@ typedef struct coffer__mlyze_batch {
 
 typedef struct coffer__mlyze_shard {
     coffer__mlyze_live live;
-    coffer__mlyze_pages *pages; /* of an archive: blocks by the number of their allocation; NULL = not used */
-    coffer__mlyze_row *rows;    /* by stack */
+    coffer__mlyze_row *rows; /* by stack */
     size_t row_capacity;
     coffer__mlyze_row *threads;
     coffer__mlyze_held *replaced; /* of this batch */
@@ -187,9 +183,6 @@ typedef struct coffer__mlyze_reader {
 typedef struct coffer__mlyze_readers {
     coffer__mlyze_reader *items; /* NULL = the trace is not an archive */
     size_t count;
-    /* Frees name their allocations: the column `address` has numbers of allocations + 1. */
-    bool by_number;
-    atomic_bool needs_addresses; /* damage, or an allocation at a live address: numbers do not suffice */
 } coffer__mlyze_readers;
 
 typedef struct coffer__mlyze_pass {
@@ -221,7 +214,7 @@ typedef struct coffer__mlyze_pass {
     void *observe_context;
 } coffer__mlyze_pass;
 
-/* ---- Batches (mlyze_pass_decode.c, mlyze_pass_join.c) ---- */
+/* ---- Batches (mlyze_pass_decode.c) ---- */
 
 /* The next pieces, up to a boundary; none at the end. */
 void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass);
@@ -235,14 +228,21 @@ void coffer__mlyze_piece_free(coffer__mlyze_piece *piece);
 /* ---- Archives (mlyze_pass_archive.c) ---- */
 
 coffer_status coffer__mlyze_readers_init(coffer__mlyze_pass *pass, coffer_error *err);
-/* Forgets what was decoded. by_number : see coffer__mlyze_readers. */
-void coffer__mlyze_readers_rewind(coffer__mlyze_pass *pass, bool by_number);
+/* Forgets what was decoded. */
+void coffer__mlyze_readers_rewind(coffer__mlyze_pass *pass);
 void coffer__mlyze_readers_free(coffer__mlyze_pass *pass);
 /* The events of a piece. The pieces of a block are read in order, by one thread at a time. */
 coffer_status coffer__mlyze_read_segment(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass,
                                          coffer_error *err);
 
+/* The analysis of an archive in one loop (mlyze_pass_numbered.c), after coffer__mlyze_pass_begin with one
+ * shard. *suffices : false for damage, or an allocation at a live address: then run it by addresses. */
+coffer_status coffer__mlyze_run_numbered(bool *suffices, coffer__mlyze_pass *pass, coffer_error *err);
+
 /* ---- Shards (mlyze_pass_pair.c) ---- */
+
+/* Rows for the stacks that are known now. */
+coffer_status coffer__mlyze_make_rows(coffer__mlyze_shard *shard, size_t count, coffer_error *err);
 
 coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch,
                                        size_t shard, coffer_error *err);
@@ -252,6 +252,15 @@ void coffer__mlyze_take_back(coffer__mlyze_pass *pass, const coffer__mlyze_batch
 /* ---- In order (mlyze_pass_settle.c) ---- */
 
 void coffer__mlyze_find_level(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass);
+/* A mark or a rarer event, at this level. */
+coffer_status coffer__mlyze_settle_other(coffer__mlyze_pass *pass, const coffer_mlyze_events *events,
+                                         size_t event, coffer__wide level, coffer_error *err);
+/* The name of a thread, if the event sets one. */
+coffer_status coffer__mlyze_note_thread(coffer__mlyze_pass *pass, const coffer_mlyze_events *events,
+                                        size_t event, coffer_error *err);
+/* peak : the highest level of these allocations. */
+void coffer__mlyze_add_to_phase(coffer__mlyze_pass *pass, coffer__wide peak, uint64_t allocs,
+                                uint64_t allocated);
 /* Ends the current phase and begins another. */
 coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name, uint64_t event,
                                         uint64_t time, coffer__wide level, coffer_error *err);
@@ -267,6 +276,10 @@ coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, con
 
 /* Runs over the trace once, after coffer__mlyze_pass_begin. */
 coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err);
+/* The windows that begin or end at this event or before it. */
+coffer_status coffer__mlyze_pass_boundaries(coffer__mlyze_pass *pass, uint64_t event, coffer_error *err);
+/* The first boundary after the next event. */
+uint64_t coffer__mlyze_next_stop(const coffer__mlyze_pass *pass);
 
 /* ---- Setting up (mlyze_pass_setup.c, mlyze_pass_window.c) ---- */
 
@@ -280,6 +293,9 @@ void coffer__mlyze_pass_free(coffer__mlyze_pass *pass);
 bool coffer__mlyze_saw_thread(const coffer__mlyze_pass *pass, size_t thread);
 /* Whether the index turned out to be wrong: then the pass must be repeated. */
 bool coffer__mlyze_pass_is_outdated(const coffer__mlyze_pass *pass);
+/* Room for the leftovers of all stacks; then add one block that is live at the end, if it matches. */
+coffer_status coffer__mlyze_make_leftovers(coffer__mlyze_pass *pass, coffer_error *err);
+void coffer__mlyze_count_leftover(coffer__mlyze_pass *pass, const coffer__mlyze_held *block);
 /* Adds the live blocks of a shard's table to the leftovers. */
 coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t shard, coffer_error *err);
 /* Runs the whole analysis, in memory or, when that is too small, through a temporary file. The results are in

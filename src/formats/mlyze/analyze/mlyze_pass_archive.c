@@ -1,4 +1,4 @@
-/* Reads the pieces of archive blocks, whose frees name their allocations. */
+/* Reads the pieces of archive blocks. */
 #include "formats/mlyze/analyze/mlyze_pass.h"
 
 #include "base/fail.h"
@@ -14,16 +14,14 @@ coffer_status coffer__mlyze_readers_init(coffer__mlyze_pass *pass, coffer_error 
     if (!readers->items)
         return coffer__fail_no_memory(err, pass->threads * sizeof *readers->items);
     readers->count = pass->threads;
-    coffer__mlyze_readers_rewind(pass, false);
+    coffer__mlyze_readers_rewind(pass);
     return COFFER_OK;
 }
 
-void coffer__mlyze_readers_rewind(coffer__mlyze_pass *pass, bool by_number)
+void coffer__mlyze_readers_rewind(coffer__mlyze_pass *pass)
 {
     for (size_t i = 0; i < pass->readers.count; i++)
         pass->readers.items[i].block = SIZE_MAX;
-    pass->readers.by_number = by_number;
-    atomic_store(&pass->readers.needs_addresses, false);
 }
 
 void coffer__mlyze_readers_free(coffer__mlyze_pass *pass)
@@ -46,8 +44,7 @@ static coffer_status reach(coffer__mlyze_reader *reader, const coffer__mlyze_pie
     reader->block = SIZE_MAX;
     coffer_status status = coffer__mlyze_find_block(&block, pass->trace, piece->block, err);
     if (!status)
-        status =
-            coffer__mlyze_unpack_open(&reader->unpacker, pass->trace, &block, pass->readers.by_number, err);
+        status = coffer__mlyze_unpack_open(&reader->unpacker, pass->trace, &block, false, err);
     if (!status || coffer__is_about_file(status)) {
         reader->block = piece->block;
         reader->failed = status != COFFER_OK;
@@ -63,12 +60,10 @@ static coffer_status read(coffer__mlyze_reader *reader, coffer__mlyze_piece *pie
     while (!status) {
         uint64_t at = unpacker->block.first_event + unpacker->event;
         uint64_t count = (at < piece->from ? piece->from : piece->to) - at;
-        piece->alloc_number = unpacker->first_alloc + (unpacker->known - unpacker->import_count);
         status =
             coffer__mlyze_unpack_some(&piece->events, unpacker,
                                       count < COFFER__MLYZE_SEGMENT ? (size_t)count : COFFER__MLYZE_SEGMENT,
                                       err);
-        piece->replaces = unpacker->replaces;
         if (at >= piece->from)
             break;
     }

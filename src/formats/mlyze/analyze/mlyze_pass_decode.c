@@ -1,4 +1,4 @@
-/* Plans batches, and decodes pieces into columns. */
+/* Plans batches, decodes pieces into columns, and connects each piece with those before it. */
 #include "formats/mlyze/analyze/mlyze_pass.h"
 
 #include "base/buffer.h"
@@ -10,7 +10,7 @@
 
 /* ---- Planning ---- */
 
-static uint64_t next_stop(const coffer__mlyze_pass *pass)
+uint64_t coffer__mlyze_next_stop(const coffer__mlyze_pass *pass)
 {
     for (size_t i = pass->boundaries.next; i < pass->boundaries.count; i++) {
         if (pass->boundaries.items[i].event > pass->course.next_event)
@@ -21,7 +21,7 @@ static uint64_t next_stop(const coffer__mlyze_pass *pass)
 
 void coffer__mlyze_plan(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
 {
-    uint64_t stop = next_stop(pass);
+    uint64_t stop = coffer__mlyze_next_stop(pass);
     batch->count = 0;
     batch->first_piece = pass->course.piece_count;
     size_t last_block = pass->map->count;
@@ -171,18 +171,6 @@ static void list_by_shard(coffer__mlyze_piece *piece, const coffer__mlyze_pass *
     }
 }
 
-static void list_by_page(coffer__mlyze_piece *piece, const coffer__mlyze_pass *pass)
-{
-    const uint8_t *type = piece->events.type;
-    const uint64_t *number = piece->events.address;
-    memset(piece->list_count, 0, sizeof piece->list_count);
-    for (size_t i = piece->begin; i < piece->end; i++) {
-        size_t shard = (size_t)(number[i] >> COFFER__MLYZE_PAGE_BITS) % pass->shards.count;
-        piece->listed[shard * piece->capacity + piece->list_count[shard]] = (uint16_t)i;
-        piece->list_count[shard] += type[i] <= COFFER_MLYZE_FREE;
-    }
-}
-
 /* ---- Which allocations are temporary ---- */
 
 static coffer_status find_span(coffer__mlyze_span **out, coffer__mlyze_piece *piece, uint32_t *span_of,
@@ -325,8 +313,6 @@ coffer_status coffer__mlyze_decode(coffer__mlyze_piece *piece, const coffer__mly
     piece->has_unlisted = !find_rows(piece, &pass->stacks);
     if (pass->shards.sees_all)
         list_all(piece);
-    else if (pass->readers.by_number)
-        list_by_page(piece, pass);
     else
         list_by_shard(piece, pass);
     piece->span_count = 0;
@@ -335,4 +321,66 @@ coffer_status coffer__mlyze_decode(coffer__mlyze_piece *piece, const coffer__mly
     else if (pass->opts.temporary_us == 0 && !pass->shards.sees_all)
         status = chain_threads(piece, pass->chains.span_of[worker], number, err);
     return status ? status : note_others(piece, err);
+}
+
+/* ---- Joining: what depends on the pieces before ---- */
+
+static coffer_status add_rows(coffer__mlyze_pass *pass, coffer__mlyze_piece *piece, coffer_error *err)
+{
+    for (size_t i = piece->begin; i < piece->end; i++) {
+        if (piece->events.type[i] != COFFER_MLYZE_ALLOC || piece->row[i] != COFFER__MLYZE_NO_ROW)
+            continue;
+        uint64_t id = piece->events.id[i];
+        uint32_t row = coffer__mlyze_numbers_find(&pass->stacks, id);
+        if (row == COFFER__MLYZE_NO_ROW) {
+            coffer_status status = coffer__mlyze_numbers_add(&row, &pass->stacks, id, err);
+            if (status)
+                return status;
+        }
+        piece->row[i] = row;
+    }
+    return COFFER_OK;
+}
+
+static void join_threads(coffer__mlyze_pass *pass, coffer__mlyze_batch *batch, size_t number)
+{
+    const coffer__mlyze_piece *piece = &batch->pieces[number];
+    for (size_t i = 0; i < piece->span_count; i++) {
+        const coffer__mlyze_span *span = &piece->spans[i];
+        uint32_t first = (uint32_t)number << 16 | span->first;
+        uint32_t before = pass->chains.last_here[span->thread];
+        if (pass->chains.first_here[span->thread] == COFFER__MLYZE_NO_EVENT) {
+            pass->chains.first_here[span->thread] = first;
+            pass->chains.threads_here[pass->chains.threads_here_count++] = span->thread;
+        } else {
+            batch->pieces[before >> 16].order[before & UINT16_MAX] = first;
+        }
+        pass->chains.last_here[span->thread] = (uint32_t)number << 16 | span->last;
+    }
+}
+
+coffer_status coffer__mlyze_join(coffer__mlyze_pass *pass, coffer__mlyze_batch *batch, coffer_error *err)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        coffer__mlyze_piece *piece = &batch->pieces[i];
+        if (piece->has_unlisted) {
+            coffer_status status = add_rows(pass, piece, err);
+            if (status)
+                return status;
+        }
+        piece->allocs_before = pass->course.alloc_count;
+        pass->course.alloc_count += piece->allocs;
+        join_threads(pass, batch, i);
+    }
+    return COFFER_OK;
+}
+
+void coffer__mlyze_part_with(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch)
+{
+    for (size_t i = 0; i < pass->chains.threads_here_count; i++) {
+        uint16_t thread = pass->chains.threads_here[i];
+        pass->chains.last_before[thread] = (batch->first_piece << 16) + pass->chains.last_here[thread];
+        pass->chains.first_here[thread] = COFFER__MLYZE_NO_EVENT;
+    }
+    pass->chains.threads_here_count = 0;
 }

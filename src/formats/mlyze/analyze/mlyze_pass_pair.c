@@ -192,61 +192,6 @@ static inline bool pair_quickly(const coffer__mlyze_shard_work *work, size_t eve
     return true;
 }
 
-/* The same by the number of the allocation, without a search. */
-__attribute__((always_inline)) static inline bool pair_numbered(const coffer__mlyze_shard_work *work,
-                                                                size_t event, coffer__mlyze_page *page)
-{
-    const coffer_mlyze_events *events = &work->events;
-    uint64_t number = events->address[event];
-    uint64_t is_alloc = 0 - (uint64_t)(events->type[event] == COFFER_MLYZE_ALLOC);
-    coffer__mlyze_slot *slot = &page->slots[number % COFFER__MLYZE_PAGE_SLOTS], packed;
-    coffer__mlyze_held fresh = { .size = events->size[event],
-                                 .time = events->time[event],
-                                 .order = order_of(work, event),
-                                 .stack = work->row[event],
-                                 .thread = events->thread[event] };
-    coffer__mlyze_held block;
-    bool is_live = (slot->address == number) & !coffer__mlyze_is_dead(slot);
-    if ((number == 0) | (is_live == (is_alloc != 0)) | !coffer__mlyze_fits_slot(&fresh))
-        return false;
-    coffer__mlyze_unpack(&block, slot);
-    coffer__mlyze_pack(&packed, &fresh);
-    slot->address = number;
-    slot->sized = choose(is_alloc, packed.sized, slot->sized);
-    slot->timed = choose(is_alloc, packed.timed, slot->timed | COFFER__MLYZE_DEAD);
-    slot->placed = choose(is_alloc, packed.placed, slot->placed);
-    page->live += (uint32_t)choose(is_alloc, 1, UINT64_MAX);
-    sum_pair(work, event, fresh, block, is_alloc);
-    return true;
-}
-
-static coffer_status pair_by_number(const coffer__mlyze_shard_work *work, const uint16_t *list, size_t count,
-                                    coffer_error *err)
-{
-    /* A copy, so that the compiler sees that stores into columns and rows do not change it. */
-    const coffer__mlyze_shard_work own = *work;
-    coffer__mlyze_pages *pages = own.shard->pages;
-    coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < count && !status; i++) {
-        size_t event = list[i];
-        if (i + GROUP < count)
-            coffer__mlyze_prefetch_number(pages, own.events.address[list[i + GROUP]]);
-        uint64_t number = own.events.address[event];
-        coffer__mlyze_page *page = coffer__mlyze_page_at(pages, number);
-        if (!page && number != 0 && own.events.type[event] == COFFER_MLYZE_ALLOC) {
-            status = coffer__mlyze_pages_open(pages, number, err);
-            page = status ? NULL : coffer__mlyze_page_at(pages, number);
-        }
-        if (!page || !pair_numbered(&own, event, page)) {
-            status = status ? status : pair_slowly(work, event, err);
-            continue;
-        }
-        if (coffer__mlyze_page_is_thin(page))
-            status = coffer__mlyze_pages_thin(pages, number, err);
-    }
-    return status;
-}
-
 static coffer_status pair_group(located *where, const coffer__mlyze_shard_work *work, const uint16_t *list,
                                 size_t count, coffer_error *err)
 {
@@ -271,8 +216,6 @@ static coffer_status pair_in_memory(const coffer__mlyze_shard_work *work, const 
                                     coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    if (work->shard->pages)
-        return pair_by_number(work, list, count, err);
     located groups[2][GROUP], *now = groups[0], *next = groups[1];
     approach(now, work, list, group_at(count, 0));
     for (size_t from = 0; from < count && !status; from += GROUP) {
@@ -345,7 +288,7 @@ static coffer_status pair_from_streams(const coffer__mlyze_shard_work *work, con
     return status;
 }
 
-static coffer_status make_rows(coffer__mlyze_shard *shard, size_t count, coffer_error *err)
+coffer_status coffer__mlyze_make_rows(coffer__mlyze_shard *shard, size_t count, coffer_error *err)
 {
     if (count <= shard->row_capacity)
         return COFFER_OK;
@@ -372,7 +315,7 @@ coffer_status coffer__mlyze_pair_batch(coffer__mlyze_pass *pass, const coffer__m
     if (mine->overflowed)
         return COFFER_OK;
     if (pass->kind != COFFER__MLYZE_SPILL)
-        status = make_rows(mine, coffer__mlyze_numbers_count(&pass->stacks), err);
+        status = coffer__mlyze_make_rows(mine, coffer__mlyze_numbers_count(&pass->stacks), err);
     mine->replaced_count = 0;
     for (size_t i = 0; i < batch->count && !status; i++) {
         coffer__mlyze_shard_work work = coffer__mlyze_shard_on(pass, batch, i, shard);

@@ -39,7 +39,7 @@ static coffer_status end_growth_window(coffer__mlyze_pass *pass, coffer_error *e
     return COFFER_OK;
 }
 
-static coffer_status pass_boundaries(coffer__mlyze_pass *pass, uint64_t event, coffer_error *err)
+coffer_status coffer__mlyze_pass_boundaries(coffer__mlyze_pass *pass, uint64_t event, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
     while (!status && pass->boundaries.next < pass->boundaries.count &&
@@ -151,7 +151,7 @@ static coffer_status run_batch(coffer__mlyze_pass *pass, coffer__mlyze_batch *ba
         status = settle_batch(pass, batch, err);
     note_end(pass, batch);
     if (!status)
-        status = pass_boundaries(pass, batch->ends_at, err);
+        status = coffer__mlyze_pass_boundaries(pass, batch->ends_at, err);
     if (status)
         return status;
     return coffer__progress_step(pass->opts.progress, pass->course.done_events, pass->course.end_event, err);
@@ -195,11 +195,11 @@ static coffer_status run_together(coffer__mlyze_pass *pass, coffer_error *err)
 
 coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err)
 {
-    coffer_status status = pass_boundaries(pass, 0, err);
+    coffer_status status = coffer__mlyze_pass_boundaries(pass, 0, err);
     if (!status)
         status = pass->threads > 1 ? run_together(pass, err) : run_alone(pass, err);
     if (!status)
-        status = pass_boundaries(pass, UINT64_MAX, err);
+        status = coffer__mlyze_pass_boundaries(pass, UINT64_MAX, err);
     coffer__mlyze_end_phase(pass, pass->state.last_time, pass->state.level);
     return status;
 }

@@ -152,11 +152,10 @@ coffer_status coffer__mlyze_begin_phase(coffer__mlyze_pass *pass, uint64_t name,
     return COFFER_OK;
 }
 
-/* high : relative to the start of the piece. */
-static void add_to_phase(coffer__mlyze_pass *pass, coffer__wide high, uint64_t allocs, uint64_t allocated)
+void coffer__mlyze_add_to_phase(coffer__mlyze_pass *pass, coffer__wide peak, uint64_t allocs,
+                                uint64_t allocated)
 {
     coffer_mlyze_phase *phase = &pass->results.phases[pass->results.phase_count - 1];
-    coffer__wide peak = pass->state.level + high;
     phase->allocs += allocs;
     phase->allocated_bytes = coffer__mlyze_sum(phase->allocated_bytes, allocated);
     if (peak > phase->peak_bytes)
@@ -165,10 +164,9 @@ static void add_to_phase(coffer__mlyze_pass *pass, coffer__wide high, uint64_t a
 
 /* ---- Marks and rarer events ---- */
 
-static coffer_status keep_mark(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece, size_t event,
+static coffer_status keep_mark(coffer__mlyze_pass *pass, const coffer_mlyze_events *events, size_t event,
                                coffer__wide level, coffer_error *err)
 {
-    const coffer_mlyze_events *events = &piece->events;
     if (pass->results.mark_count >= pass->limits.entries)
         return COFFER_OK;
     coffer_status status =
@@ -186,30 +184,29 @@ static coffer_status keep_mark(coffer__mlyze_pass *pass, const coffer__mlyze_pie
     return COFFER_OK;
 }
 
-static coffer_status settle_other(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece, size_t event,
-                                  coffer__wide level, coffer_error *err)
+coffer_status coffer__mlyze_settle_other(coffer__mlyze_pass *pass, const coffer_mlyze_events *events,
+                                         size_t event, coffer__wide level, coffer_error *err)
 {
     coffer_mlyze_totals *totals = &pass->results.totals;
-    uint64_t size = piece->events.size[event];
-    switch (piece->events.type[event]) {
+    uint64_t size = events->size[event];
+    switch (events->type[event]) {
     case COFFER_MLYZE_GC:
         totals->collections++;
-        totals->collected_objects = coffer__mlyze_sum(totals->collected_objects, piece->events.id[event]);
+        totals->collected_objects = coffer__mlyze_sum(totals->collected_objects, events->id[event]);
         totals->collected_bytes = coffer__mlyze_sum(totals->collected_bytes, size);
-        return keep_mark(pass, piece, event, level, err);
+        return keep_mark(pass, events, event, level, err);
     case COFFER_MLYZE_MARKER: {
         totals->markers++;
-        coffer_status status =
-            coffer__mlyze_begin_phase(pass, piece->events.id[event], piece->events.first + event,
-                                      piece->events.time[event], level, err);
-        return status ? status : keep_mark(pass, piece, event, level, err);
+        coffer_status status = coffer__mlyze_begin_phase(pass, events->id[event], events->first + event,
+                                                         events->time[event], level, err);
+        return status ? status : keep_mark(pass, events, event, level, err);
     }
     case COFFER_MLYZE_RSS:
         if (size > totals->peak_rss_bytes)
             totals->peak_rss_bytes = size;
         return COFFER_OK;
     default:
-        totals->unknown_events += piece->events.type[event] > COFFER_MLYZE_RSS;
+        totals->unknown_events += events->type[event] > COFFER_MLYZE_RSS;
         return COFFER_OK;
     }
 }
@@ -219,32 +216,30 @@ static coffer_status settle_others(coffer__mlyze_pass *pass, const coffer__mlyze
 {
     coffer_status status = COFFER_OK;
     if (!piece->has_markers)
-        add_to_phase(pass, piece->high, piece->allocs, piece->allocated);
+        coffer__mlyze_add_to_phase(pass, pass->state.level + piece->high, piece->allocs, piece->allocated);
     for (size_t i = 0; i <= piece->mark_count && !status; i++) {
         const coffer__mlyze_stop_over *stop = &piece->stops[i];
         if (piece->has_markers)
-            add_to_phase(pass, stop->high, stop->allocs, stop->allocated);
+            coffer__mlyze_add_to_phase(pass, pass->state.level + stop->high, stop->allocs, stop->allocated);
         if (i < piece->mark_count)
-            status = settle_other(pass, piece, piece->marks[i], pass->state.level + stop->level, err);
+            status = coffer__mlyze_settle_other(pass, &piece->events, piece->marks[i],
+                                                pass->state.level + stop->level, err);
     }
     return status;
 }
 
 /* Names of threads hold for the whole trace, also when they are set before the window. */
-static coffer_status note_threads(coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece,
-                                  coffer_error *err)
+coffer_status coffer__mlyze_note_thread(coffer__mlyze_pass *pass, const coffer_mlyze_events *events,
+                                        size_t event, coffer_error *err)
 {
     coffer__mlyze_results *results = &pass->results;
-    for (size_t i = 0; i < piece->mark_count; i++) {
-        size_t event = piece->marks[i];
-        if (piece->events.type[event] != COFFER_MLYZE_THREAD)
-            continue;
-        if (!results->thread_names)
-            results->thread_names = coffer__calloc(COFFER__MLYZE_THREADS, sizeof *results->thread_names);
-        if (!results->thread_names)
-            return coffer__fail_no_memory(err, COFFER__MLYZE_THREADS * sizeof *results->thread_names);
-        results->thread_names[piece->events.thread[event]] = piece->events.id[event] + 1;
-    }
+    if (events->type[event] != COFFER_MLYZE_THREAD)
+        return COFFER_OK;
+    if (!results->thread_names)
+        results->thread_names = coffer__calloc(COFFER__MLYZE_THREADS, sizeof *results->thread_names);
+    if (!results->thread_names)
+        return coffer__fail_no_memory(err, COFFER__MLYZE_THREADS * sizeof *results->thread_names);
+    results->thread_names[events->thread[event]] = events->id[event] + 1;
     return COFFER_OK;
 }
 
@@ -292,7 +287,8 @@ coffer_status coffer__mlyze_settle(bool *has_tail, coffer__mlyze_pass *pass, con
             pass->state.last_type = UINT8_MAX;
             continue;
         }
-        status = note_threads(pass, piece, err);
+        for (size_t k = 0; k < piece->mark_count && !status; k++)
+            status = coffer__mlyze_note_thread(pass, &piece->events, piece->marks[k], err);
         if (status)
             break;
         if (pass->state.counting) {

@@ -53,7 +53,6 @@ static void free_shards(coffer__mlyze_pass *pass)
 {
     for (size_t i = 0; i < pass->shards.count; i++) {
         coffer__mlyze_shard *shard = &pass->shards.items[i];
-        coffer__mlyze_pages_free(shard->pages);
         coffer__mlyze_live_free(&shard->live);
         coffer__free(shard->rows);
         coffer__free(shard->threads);
@@ -164,8 +163,7 @@ coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_p
 {
     free_shards(pass);
     rewind_pass(pass);
-    if (kind != COFFER__MLYZE_IN_MEMORY)
-        coffer__mlyze_readers_rewind(pass, false);
+    coffer__mlyze_readers_rewind(pass);
     pass->kind = kind;
     pass->shards.sees_all = kind == COFFER__MLYZE_IN_MEMORY && shard_count == 1;
     pass->shards.items = coffer__calloc(shard_count, sizeof *pass->shards.items);
@@ -188,20 +186,14 @@ coffer_status coffer__mlyze_pass_begin(coffer__mlyze_pass *pass, coffer__mlyze_p
         shard->threads = coffer__calloc(COFFER__MLYZE_THREADS, sizeof *shard->threads);
         if (!shard->threads)
             return coffer__fail_no_memory(err, COFFER__MLYZE_THREADS * sizeof *shard->threads);
-        coffer_status status = pass->readers.by_number
-                                   ? coffer__mlyze_pages_new(&shard->pages, &shard->live, shard_count, err)
-                                   : COFFER_OK;
-        if (status)
-            return status;
     }
     return pass->observe ? pass->observe(pass->observe_context, pass, NULL, err) : COFFER_OK;
 }
 
 /* ---- Ending ---- */
 
-static void collect(void *context, const coffer__mlyze_held *block)
+void coffer__mlyze_count_leftover(coffer__mlyze_pass *pass, const coffer__mlyze_held *block)
 {
-    coffer__mlyze_pass *pass = context;
     coffer__mlyze_leftover *leftover = &pass->results.leftovers[block->stack];
     if (block->size < pass->opts.min_size ||
         coffer__mlyze_since(block->time, pass->state.last_time) < pass->opts.min_age_us)
@@ -214,7 +206,12 @@ static void collect(void *context, const coffer__mlyze_held *block)
     leftover->bytes = coffer__mlyze_sum(leftover->bytes, block->size);
 }
 
-coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t shard, coffer_error *err)
+static void collect(void *context, const coffer__mlyze_held *block)
+{
+    coffer__mlyze_count_leftover(context, block);
+}
+
+coffer_status coffer__mlyze_make_leftovers(coffer__mlyze_pass *pass, coffer_error *err)
 {
     size_t count = coffer__mlyze_numbers_count(&pass->stacks);
     if (count > pass->results.leftover_count) {
@@ -227,8 +224,15 @@ coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t s
         pass->results.leftovers = larger;
         pass->results.leftover_count = count;
     }
-    coffer__mlyze_live_each(&pass->shards.items[shard].live, collect, pass);
     return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, size_t shard, coffer_error *err)
+{
+    coffer_status status = coffer__mlyze_make_leftovers(pass, err);
+    if (!status)
+        coffer__mlyze_live_each(&pass->shards.items[shard].live, collect, pass);
+    return status;
 }
 
 bool coffer__mlyze_saw_thread(const coffer__mlyze_pass *pass, size_t thread)
@@ -246,23 +250,25 @@ bool coffer__mlyze_pass_is_outdated(const coffer__mlyze_pass *pass)
     return !coffer__mlyze_get_map(&map, pass->trace, NULL) && map != pass->map;
 }
 
-static coffer_status run_in_memory(coffer__mlyze_pass *pass, bool by_number, coffer_error *err)
+/* Frees of an archive name their allocations, but not the addresses. */
+static coffer_status run_in_memory(coffer__mlyze_pass *pass, coffer_error *err)
 {
-    coffer__mlyze_readers_rewind(pass, by_number);
-    coffer_status status = coffer__mlyze_pass_begin(pass, COFFER__MLYZE_IN_MEMORY, pass->shards.max, err);
-    if (!status)
-        status = coffer__mlyze_run_pass(pass, err);
-    for (size_t i = 0; i < pass->shards.count && !status; i++)
-        status = coffer__mlyze_pages_empty(pass->shards.items[i].pages, err);
-    return status;
+    bool suffices = pass->readers.items && !pass->opts.reuse && !pass->observe;
+    coffer_status status = COFFER_OK;
+    if (suffices) {
+        status = coffer__mlyze_pass_begin(pass, COFFER__MLYZE_IN_MEMORY, 1, err);
+        if (!status)
+            status = coffer__mlyze_run_numbered(&suffices, pass, err);
+    }
+    if (status || suffices)
+        return status;
+    status = coffer__mlyze_pass_begin(pass, COFFER__MLYZE_IN_MEMORY, pass->shards.max, err);
+    return status ? status : coffer__mlyze_run_pass(pass, err);
 }
 
 coffer_status coffer__mlyze_run(coffer__mlyze_pass *pass, coffer_error *err)
 {
-    bool by_number = pass->readers.items && !pass->opts.reuse;
-    coffer_status status = run_in_memory(pass, by_number, err);
-    if (status == COFFER_E_INCONSISTENT && by_number && atomic_load(&pass->readers.needs_addresses))
-        status = run_in_memory(pass, false, err);
+    coffer_status status = run_in_memory(pass, err);
     if (status == COFFER_E_LIMIT && atomic_load(&pass->budget.exceeded))
         return coffer__mlyze_run_spilled(pass, err);
     for (size_t i = 0; i < pass->shards.count && !status; i++)

@@ -20,7 +20,9 @@ typedef struct coffer__mlyze_stream_cursor {
 typedef struct coffer__mlyze_unpacker {
     const coffer_mlyze *trace;
     coffer__mlyze_block block;
-    bool keys; /* give number of the allocation + 1 instead of addresses, which are not decoded then */
+    /* Give names of blocks + 1 instead of addresses, which are not decoded then; 0 for address 0, UINT64_MAX
+     * for one that is not live. */
+    bool by_name;
     uint8_t *raw;
     size_t raw_capacity;
     coffer__mlyze_stream_cursor streams[COFFER__MLYZE_STREAMS];
@@ -33,7 +35,7 @@ typedef struct coffer__mlyze_unpacker {
     uint16_t thread;
     bool replaces;                /* an allocation at a live address was met */
     const uint8_t *others_before; /* OTHERS before the last call of coffer__mlyze_unpack_some */
-    uint64_t *values;             /* of the known blocks: addresses, or numbers + 1 of the imports */
+    uint64_t *values;             /* of the known blocks: addresses, or numbers of the imports */
     uint16_t *classes;            /* of the known blocks; COFFER__MLYZE_CLASS_GONE = freed */
     size_t known_capacity;
     coffer__mlyze_model *model;
@@ -42,12 +44,19 @@ typedef struct coffer__mlyze_unpacker {
 /* Reads the block and verifies its checksum. An unpacker of zeros may be opened, again and again; the caller
  * frees it even on failure. */
 coffer_status coffer__mlyze_unpack_open(coffer__mlyze_unpacker *unpacker, const coffer_mlyze *trace,
-                                        const coffer__mlyze_block *block, bool keys, coffer_error *err);
+                                        const coffer__mlyze_block *block, bool by_name, coffer_error *err);
 /* Decodes the next `max` events, or all that are left, into the columns from row 0 on; they have the room.
  * After the last event everything is compared with the directory of the block. */
 coffer_status coffer__mlyze_unpack_some(coffer_mlyze_events *out, coffer__mlyze_unpacker *unpacker,
                                         size_t max, coffer_error *err);
 void coffer__mlyze_unpacker_free(coffer__mlyze_unpacker *unpacker);
+
+/* The number of a named allocation. */
+static inline uint64_t coffer__mlyze_number_of(const coffer__mlyze_unpacker *unpacker, uint64_t name)
+{
+    return name < unpacker->import_count ? unpacker->values[name]
+                                         : unpacker->first_alloc + (name - unpacker->import_count);
+}
 
 /* The whole block. *time : of its last event. */
 coffer_status coffer__mlyze_unpack_block(coffer_mlyze_events *out, uint64_t *time, const coffer_mlyze *trace,
@@ -75,7 +84,7 @@ typedef coffer_status coffer__mlyze_put_bytes(void *context, const uint8_t *byte
 
 /* Where the bytes of extension events are, which columns do not have completely. */
 typedef struct coffer__mlyze_bodies {
-    const uint8_t *bytes; /* NULL = there are no extension events */
+    const uint8_t *bytes; /* NULL = without extension events */
     size_t len;
     bool others_only; /* the bytes have no ALLOC and FREE events */
 } coffer__mlyze_bodies;

@@ -15,7 +15,7 @@ static coffer_status fail(const coffer__mlyze_unpacker *unpacker, coffer_status 
     return coffer__mlyze_fail_block(err, code, &unpacker->block, what);
 }
 
-/* The streams that say where blocks are; keys do without them. */
+/* The streams that say where blocks are; names do without them. */
 static bool is_about_places(int stream)
 {
     return stream == COFFER__MLYZE_PLACES || stream == COFFER__MLYZE_FAR_PLACES ||
@@ -73,7 +73,7 @@ static coffer_status decompress(coffer__mlyze_unpacker *unpacker, const uint8_t 
     const uint8_t *from = bytes + COFFER__MLYZE_ARCHIVE_DIRECTORY;
     uint8_t *to = unpacker->raw;
     for (int i = 0; i < COFFER__MLYZE_STREAMS; from += sizes[i].stored, i++) {
-        size_t len = unpacker->keys && is_about_places(i) ? 0 : sizes[i].raw;
+        size_t len = unpacker->by_name && is_about_places(i) ? 0 : sizes[i].raw;
         unpacker->streams[i] = (coffer__mlyze_stream_cursor){ to, to + len };
         if (len > 0 && sizes[i].stored == sizes[i].raw)
             memcpy(to, from, len);
@@ -120,9 +120,9 @@ static coffer_status read_imports(coffer__mlyze_unpacker *unpacker, coffer_error
             return fail(unpacker, COFFER_E_BAD_VALUE, "it frees blocks that were not allocated before it",
                         err);
         number += step;
-        unpacker->values[i] = number + 1;
+        unpacker->values[i] = number;
         unpacker->classes[i] = 0;
-        if (unpacker->keys)
+        if (unpacker->by_name)
             continue;
         if (!take(&distance, unpacker, COFFER__MLYZE_IMPORT_ADDRESSES) ||
             !take(&size_class, unpacker, COFFER__MLYZE_IMPORT_CLASSES) || size_class >= COFFER__MLYZE_CLASSES)
@@ -148,7 +148,7 @@ static coffer_status verify(coffer__mlyze_unpacker *unpacker, const uint8_t *sto
 }
 
 coffer_status coffer__mlyze_unpack_open(coffer__mlyze_unpacker *unpacker, const coffer_mlyze *trace,
-                                        const coffer__mlyze_block *block, bool keys, coffer_error *err)
+                                        const coffer__mlyze_block *block, bool by_name, coffer_error *err)
 {
     const uint8_t *stored = NULL;
     uint8_t *own = NULL;
@@ -162,7 +162,7 @@ coffer_status coffer__mlyze_unpack_open(coffer__mlyze_unpacker *unpacker, const 
         return coffer__fail(err, COFFER_E_CHANGED, block->offset, "changed while it was read");
     unpacker->trace = trace;
     unpacker->block = header;
-    unpacker->keys = keys;
+    unpacker->by_name = by_name;
     unpacker->event = unpacker->known = unpacker->named = 0;
     unpacker->time = header.time;
     unpacker->place = unpacker->stack = 0;

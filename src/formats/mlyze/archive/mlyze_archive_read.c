@@ -52,11 +52,6 @@ static inline const char *take_name(uint32_t *out, coffer__mlyze_unpacker *u)
     return NULL;
 }
 
-static inline uint64_t key_of(const coffer__mlyze_unpacker *u, uint32_t name)
-{
-    return name < u->import_count ? u->values[name] : u->first_alloc + (name - u->import_count) + 1;
-}
-
 static inline const char *take_place(uint64_t *out, coffer__mlyze_unpacker *u, uint64_t size)
 {
     coffer__mlyze_freed *freed = &u->model->freed[coffer__mlyze_class(size)];
@@ -126,17 +121,17 @@ static inline const char *take_alloc(coffer_mlyze_events *out, size_t i, coffer_
             return wrong;
         u->replaces = true;
         u->classes[replaced] = COFFER__MLYZE_CLASS_GONE;
-        address = u->keys ? 0 : u->values[replaced];
-    } else if (!u->keys && kind == COFFER__MLYZE_KIND_ALLOC) {
+        address = u->by_name ? 0 : u->values[replaced];
+    } else if (!u->by_name && kind == COFFER__MLYZE_KIND_ALLOC) {
         wrong = take_place(&address, u, out->size[i]);
     }
-    if (!u->keys)
+    if (!u->by_name)
         u->values[u->known] = address;
     u->classes[u->known] =
         kind == COFFER__MLYZE_KIND_NO_PLACE ? COFFER__MLYZE_CLASS_GONE : coffer__mlyze_class(out->size[i]);
-    if (u->keys && kind != COFFER__MLYZE_KIND_NO_PLACE)
-        address = u->first_alloc + (u->known - u->import_count) + 1;
     u->known++;
+    if (u->by_name && kind != COFFER__MLYZE_KIND_NO_PLACE)
+        address = u->known;
     out->address[i] = address;
     out->type[i] = COFFER_MLYZE_ALLOC;
     return wrong;
@@ -148,8 +143,8 @@ static inline const char *take_free(coffer_mlyze_events *out, size_t i, coffer__
     const char *wrong = take_name(&name, u);
     if (wrong)
         return wrong;
-    if (u->keys) {
-        out->address[i] = key_of(u, name);
+    if (u->by_name) {
+        out->address[i] = (uint64_t)name + 1;
     } else {
         out->address[i] = u->values[name];
         coffer__mlyze_freed_push(&u->model->freed[u->classes[name]], u->values[name]);
@@ -158,13 +153,13 @@ static inline const char *take_free(coffer_mlyze_events *out, size_t i, coffer__
     return NULL;
 }
 
-/* A free of an address that is not live. Its key does not name any allocation. */
+/* A free of an address that is not live. It does not name any allocation. */
 static const char *take_stray(coffer_mlyze_events *out, size_t i, coffer__mlyze_unpacker *u)
 {
     uint64_t distance;
     if (!take_varint(&distance, &u->streams[COFFER__MLYZE_FAR_FREES]))
         return ends_early;
-    out->address[i] = u->keys ? UINT64_MAX : distance;
+    out->address[i] = u->by_name ? UINT64_MAX : distance;
     return NULL;
 }
 

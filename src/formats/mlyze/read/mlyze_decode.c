@@ -95,7 +95,8 @@ static bool take_fields(event *e, uint8_t type)
     case COFFER_MLYZE_MARKER:
         return take_varint(&e->id, e);
     case COFFER_MLYZE_OBJECT:
-        return take_u64(&e->address, e) && take_varint(&e->id, e);
+        return take_u64(&e->address, e) && take_varint(&e->id, e) &&
+               (e->at == e->end || take_varint(&e->size, e));
     case COFFER_MLYZE_REFERENCE:
         return take_u64(&e->address, e) && take_u64(&e->size, e) && take_varint(&e->id, e);
     case COFFER_MLYZE_SNAPSHOT:

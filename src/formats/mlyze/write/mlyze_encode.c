@@ -47,7 +47,8 @@ static uint8_t *put_body(uint8_t *to, const coffer__mlyze_event_row *event)
     switch (event->type) {
     case COFFER_MLYZE_OBJECT:
         coffer__store_u64(to, event->address);
-        return put_varint(to + 8, event->id);
+        to = put_varint(to + 8, event->id);
+        return event->size ? put_varint(to, event->size) : to;
     case COFFER_MLYZE_REFERENCE:
         coffer__store_u64(to, event->address);
         coffer__store_u64(to + 8, event->size);

@@ -1,5 +1,5 @@
 /* Builds the trace of a recording that was killed, or whose last step failed. */
-#include "formats/mlyze/mlyze_repair_blocks.h"
+#include "formats/mlyze/mlyze_repair.h"
 
 #include "base/fail.h"
 #include "base/options.h"

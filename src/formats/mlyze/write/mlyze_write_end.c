@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "formats/mlyze/write/mlyze_write.h"
 #include "io/file.h"
+#include "io/inputs.h"
 #include "io/os.h"
 #include "io/source_private.h"
 #include "io/temporary.h"
@@ -215,6 +216,7 @@ void coffer__mlyze_write_index(const char *path, const coffer_mlyze_writer_opts 
     memcpy(name, path, len);
     memcpy(name + len, ".idx", sizeof ".idx");
     options.index_path = name;
+    coffer__inputs_allow(path); /* reading what was just written does not make it an input */
     options.limits = opts->limits;
     if (coffer_source_open(&src, path, NULL, NULL) == COFFER_OK &&
         coffer_mlyze_open(&trace, src, &options, NULL) == COFFER_OK)
