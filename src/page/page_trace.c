@@ -187,7 +187,12 @@ static void add_totals(coffer_node *view, const coffer__page_trace_file *file)
         coffer_node_add_u64(map, "bytes", coffer_mlyze_totals_bytes(totals, measure), COFFER_UNIT_BYTES);
         coffer_node_add_u64(map, "allocs", coffer_mlyze_totals_allocs(totals, measure), COFFER_UNIT_NONE);
         coffer_node_add_bool(map, "known", !file->source.format || known[i]);
+        coffer_node_add_u64(map, "error_bytes",
+                            coffer_mlyze_sampling_error(file->trace,
+                                                        coffer_mlyze_totals_allocs(totals, measure)),
+                            COFFER_UNIT_BYTES);
     }
+    coffer_node_add_u64(view, "sampling_bytes", coffer_mlyze_sampling_bytes(file->trace), COFFER_UNIT_BYTES);
     coffer_node_add_text(view, "profile", file->source.format);
     coffer_node_add_text(view, "time_unit", file->source.time_unit);
     coffer_node_add_bool(view, "has_order", !file->source.format || file->source.has_order);
@@ -214,6 +219,11 @@ static void note_losses(coffer_chunks *chunks, const coffer__page_trace_file *fi
     if (totals->lost_events)
         coffer__chunks_note(chunks, "%" PRIu64 " events in %" PRIu64 " damaged blocks are not counted",
                             totals->lost_events, totals->lost_blocks);
+    if (coffer_mlyze_sampling_bytes(file->trace))
+        coffer__chunks_note(chunks,
+                            "the trace is a sample, one block for every %" PRIu64
+                            " bytes on average: bytes are estimates, and blocks are the recorded ones",
+                            coffer_mlyze_sampling_bytes(file->trace));
     if (file->source.synthetic)
         coffer__chunks_note(chunks,
                             "a %s profile has sums, not single events; what it does not know is left out",

@@ -9,6 +9,8 @@ export interface FlameData {
   bytes: Float64Array;
   own: Float64Array;
   allocs: Float64Array;
+  /** Of a sampled trace: how far `bytes` may be from the truth. */
+  error?: Float64Array;
   /** Of a comparison. */
   before?: Float64Array;
   after?: Float64Array;
@@ -205,6 +207,7 @@ export class Flame {
       const hue = change > 0 ? 12 : 212;
       return dark ? `hsl(${hue} ${25 + 45 * strength}% ${30 + 8 * strength}%)` : `hsl(${hue} ${45 + 40 * strength}% ${90 - 22 * strength}%)`;
     }
+    if (frame === 0) return dark ? "hsl(220 6% 28%)" : "hsl(220 10% 90%)";
     const hue = HUES[(this.hue[frame] ?? 0) % HUES.length] ?? 28;
     const shade = ((this.hue[frame] ?? 0) >> 3) % 5;
     return dark ? `hsl(${hue} 26% ${29 + 2 * shade}%)` : `hsl(${hue} 48% ${86 - 2 * shade}%)`;

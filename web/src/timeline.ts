@@ -126,7 +126,7 @@ export class Timeline {
       series,
       scales: { x: { time: false, min: this.window[0], max: this.window[1] }, y: { range: (_, __, high) => [0, high > 0 ? high * 1.06 : 1] } },
       axes: [
-        { ...axis, values: (_, ticks) => ticks.map((tick) => this.time(tick)), space: 90 },
+        { ...axis, values: (_, ticks) => ticks.map((tick) => this.time(tick)), space: this.data.unit ? 160 : 90 },
         { ...axis, values: (_, ticks) => ticks.map((tick) => this.amount(tick)), size: 72, ...(this.measure === "blocks" ? {} : { incrs: POWERS }) },
       ],
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
@@ -149,6 +149,8 @@ export class Timeline {
     const ratio = window.devicePixelRatio || 1;
     ctx.save();
     ctx.font = `${10 * ratio}px ${color("--sans")}`;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
     let textEnd = -1;
     this.data.mark_time.forEach((time, index) => {
       const x = plot.valToPos(time, "x", true);

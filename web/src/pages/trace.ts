@@ -26,7 +26,7 @@ interface TraceView {
   frees: number;
   duration_us: number;
   peak_time_us: number;
-  measures: Record<What, { bytes: number; allocs: number; known: boolean }>;
+  measures: Record<What, { bytes: number; allocs: number; known: boolean; error_bytes: number }>;
   profile: string | null;
   time_unit: string | null;
   has_order: boolean;
@@ -44,7 +44,7 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
   await flameSection(shell, chunks, views, known);
   if (views.length === 1) {
     await stackSection(shell, chunks, first, known);
-    await histogramSection(shell, chunks, first);
+    if (first.has_order) await histogramSection(shell, chunks, first);
   }
 }
 
@@ -63,13 +63,13 @@ function numbers(shell: Shell, views: TraceView[]): void {
       const change = other.bytes - measure.bytes;
       list.push({ label: what, value: signed(bytes(change), change), note: `${bytes(measure.bytes)} → ${bytes(other.bytes)}` });
     } else {
-      list.push({ label: what, value: bytes(measure.bytes), note: `${count(measure.allocs)} blocks, ${MEANING[what]}` });
+      list.push({ label: what, value: bytes(measure.bytes), note: `${plusMinus(measure.error_bytes).trim()} ${count(measure.allocs)} blocks, ${MEANING[what]}`.trim() });
     }
   }
   const last = b ?? a;
   const time = (value: number): string => (last.time_unit ? `${count(value)} ${last.time_unit}` : duration(value));
-  list.push({ label: "duration", value: time(last.duration_us), note: b ? `${time(a.duration_us)} → ${time(b.duration_us)}` : `peak at ${time(a.peak_time_us)}` });
-  list.push({ label: "events", value: count(last.events), note: b ? `${count(a.events)} → ${count(b.events)}` : `${count(a.allocs)} allocations, ${count(a.frees)} frees` });
+  if (last.duration_us > 0) list.push({ label: "duration", value: time(last.duration_us), note: b ? `${time(a.duration_us)} → ${time(b.duration_us)}` : `peak at ${time(a.peak_time_us)}` });
+  if (last.has_order) list.push({ label: "events", value: count(last.events), note: b ? `${count(a.events)} → ${count(b.events)}` : `${count(a.allocs)} allocations, ${count(a.frees)} frees` });
   section.body.append(figures(list));
 }
 
@@ -77,7 +77,7 @@ function numbers(shell: Shell, views: TraceView[]): void {
 
 async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, view: TraceView, index: number, total: number): Promise<void> {
   const group = index === 0 ? "timeline" : "timeline_b";
-  if (chunks.count(`${group}.time`) === 0) return;
+  if (chunks.count(`${group}.time`) === 0 || view.end_us <= view.begin_us) return;
   const id = index === 0 ? "timeline" : "timeline-b";
   const title = total === 1 ? "Timeline" : `Timeline of ${baseName(summary.files[index]?.name ?? "")}`;
   const path = shell.path(index);
@@ -131,6 +131,7 @@ async function loadFlame(chunks: Chunks, what: What): Promise<FlameData> {
     own: await chunks.f64(`${group}.own`),
     allocs: await chunks.f64(`${group}.allocs`),
   };
+  if (chunks.has(`${group}.error`)) data.error = await chunks.f64(`${group}.error`);
   if (chunks.has(`${group}.before`)) {
     data.before = await chunks.f64(`${group}.before`);
     data.after = await chunks.f64(`${group}.after`);
@@ -197,6 +198,11 @@ async function flameSection(shell: Shell, chunks: Chunks, views: TraceView[], kn
   shell.onEscape(() => flame.reset());
 }
 
+/** The error of an estimate; nothing for exact numbers. */
+function plusMinus(error: number): string {
+  return error > 0 ? ` ± ${bytes(error)}` : "";
+}
+
 function describe(target: HTMLElement, data: FlameData, flame: Flame, frame: number): void {
   const all = data.bytes[0] ?? 0;
   const own = data.own[frame] ?? 0;
@@ -209,7 +215,7 @@ function describe(target: HTMLElement, data: FlameData, flame: Flame, frame: num
     const after = data.after[frame] ?? 0;
     append(numbersLine, el("strong", {}, signed(bytes(after - before), after - before)), ` · ${bytes(before)} → ${bytes(after)}`);
   } else {
-    append(numbersLine, el("strong", {}, bytes(data.bytes[frame] ?? 0)), ` · ${percent(data.bytes[frame] ?? 0, all)} · ${count(data.allocs[frame] ?? 0)} blocks`);
+    append(numbersLine, el("strong", {}, bytes(data.bytes[frame] ?? 0)), plusMinus(data.error?.[frame] ?? 0), ` · ${percent(data.bytes[frame] ?? 0, all)} · ${count(data.allocs[frame] ?? 0)} blocks`);
     if (own > 0) append(numbersLine, ` · ${bytes(own)} in this frame itself`);
   }
   target.replaceChildren(line, el("p", { class: "frame" }, name(data.name[frame] ?? ""), name(data.place[frame] ?? "", "place")), numbersLine);
@@ -249,7 +255,7 @@ async function stackSection(shell: Shell, chunks: Chunks, view: TraceView, known
     select: (row) => {
       const list = el("ol", { class: "frames" });
       for (const frame of stack(row)) append(list, el("li", {}, name(frame)));
-      panel.replaceChildren(...(growing[row] ? [el("p", {}, el("span", { class: "chip warning" }, "keeps growing"))] : []), list);
+      panel.replaceChildren(...(growing[row] && view.has_order ? [el("p", {}, el("span", { class: "chip warning" }, "keeps growing"))] : []), list);
     },
   });
   append(section.body, el("div", { class: "beside" }, table.element, panel));
@@ -265,7 +271,7 @@ async function histogramSection(shell: Shell, chunks: Chunks, view: TraceView): 
   const lifetimes = await chunks.f64("lifetimes.count");
   const row = el("div", { class: "charts" });
   append(row, histogram("Blocks by size", powers(sizes, bytes)));
-  if (view.has_order && !view.time_unit) append(row, histogram("Freed blocks by lifetime", powers(lifetimes, duration)));
+  if (!view.time_unit) append(row, histogram("Freed blocks by lifetime", powers(lifetimes, duration)));
   section.body.append(row);
 }
 
