@@ -1,6 +1,7 @@
 /* The page of a model: its tensors, their types, sizes and values. */
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "coffer/tensors.h"
 #include "page/page.h"
 
@@ -42,9 +43,10 @@ static coffer_status compute(model_page *page, const coffer_chunks *chunks, coff
     opts.threads = chunks->opts.threads;
     opts.progress = chunks->opts.progress;
     if (size > chunks->opts.max_read_bytes) {
+        coffer__size_text all, most;
         snprintf(page->why_not, sizeof page->why_not,
-                 "the tensors have %" PRIu64 " bytes, more than --max-read; their values were not read",
-                 size);
+                 "values were not read: the tensors have %s, more than %s (--max-read)",
+                 coffer__size_text_of(all, size), coffer__size_text_of(most, chunks->opts.max_read_bytes));
         return COFFER_OK;
     }
     coffer_status status = coffer_tensors_stats_new(&page->stats, page->sets[0], &opts, &found);

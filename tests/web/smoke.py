@@ -194,6 +194,10 @@ def models(reports, tests):
             assert page.numbers_of("values.histogram")[64 * row : 64 * row + 64] == expected["histogram"]
 
 
+    page = reports.page(path, "--max-read", "1")
+    assert "values.tensor" not in page.chunks and any("--max-read" in note for note in page.summary["notes"])
+
+
 def scans(reports, tests):
     path = str(tests / "compat/mscan/scanner-io-two-appends.mscan")
     page = reports.page(path)
