@@ -1,9 +1,8 @@
 /* The page of a model: its tensors, their types, sizes and values. */
+#include "page/page_model.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "coffer/tensors.h"
-#include "page/page.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +14,8 @@ typedef struct model_page {
     coffer_tensors *own[2]; /* of a file of the library's; others have their tensors open already */
     const coffer_tensors *sets[2];
     coffer_tensors_stats *stats; /* NULL without */
-    char why_not[300];           /* the reason */
+    coffer__page_maps maps;
+    char why_not[300]; /* the reason */
     size_t count;
 } model_page;
 
@@ -28,6 +28,7 @@ static bool fits_model(const coffer_file *file)
 static void close_model(void *state)
 {
     model_page *page = state;
+    coffer__page_maps_free(&page->maps);
     coffer_tensors_stats_free(page->stats);
     coffer_tensors_close(page->own[0]);
     coffer_tensors_close(page->own[1]);
@@ -54,7 +55,7 @@ static coffer_status compute(model_page *page, const coffer_chunks *chunks, coff
         return coffer__fail_copy(err, &found);
     if (status)
         snprintf(page->why_not, sizeof page->why_not, "statistics are left out: %s", found.text);
-    return COFFER_OK;
+    return coffer__page_maps_new(&page->maps, page->sets[0], err);
 }
 
 static coffer_status open_model(void **state, coffer_chunks *chunks, coffer_error *err)
@@ -187,6 +188,7 @@ static coffer_status emit_model(coffer_chunks *chunks, void *state, uint32_t det
         add_values(chunks, page->stats, count, detail);
     else
         coffer__chunks_note(chunks, "%s", page->why_not);
+    coffer__page_add_maps(chunks, &page->maps, count, detail);
     return COFFER_OK;
 }
 

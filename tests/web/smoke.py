@@ -176,6 +176,20 @@ def comparisons(reports, tests):
                 assert page.bytes_of(first) == page.bytes_of(second), name
 
 
+def check_maps(page, names):
+    """The pictures of tensors consist of means: those of a picture average to the mean of its tensor, where the cells are equal."""
+    place = 0
+    cells = page.numbers_of("maps.cells")
+    rows = {tensor: row for row, tensor in enumerate(page.numbers_of("values.tensor"))}
+    for tensor, width, height in zip(*(page.numbers_of(f"maps.{part}") for part in ("tensor", "width", "height"))):
+        picture = cells[place : place + width * height]
+        place += width * height
+        mean, std = (page.numbers_of(f"values.{part}")[rows[tensor]] for part in ("mean", "std"))
+        if width * height == page.numbers_of("tensors.elements")[tensor]:
+            assert abs(sum(picture) / len(picture) - mean) <= 1e-6 * max(std, 1), names[tensor]
+    assert place == len(cells) > 0
+
+
 def models(reports, tests):
     for name in ("compat/gguf/plain.gguf", "compat/mcf/mantle-q4.mcf"):
         path = str(tests / name)
@@ -194,6 +208,7 @@ def models(reports, tests):
             assert page.numbers_of("values.histogram")[64 * row : 64 * row + 64] == expected["histogram"]
 
 
+    check_maps(page, names)
     page = reports.page(path, "--max-read", "1")
     assert "values.tensor" not in page.chunks and any("--max-read" in note for note in page.summary["notes"])
 

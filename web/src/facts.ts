@@ -77,7 +77,7 @@ export function table(rows: JsonMap[], path: string, units: Record<string, strin
     }
     body.append(line);
   });
-  const wrapped = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "table" }, el("table", {}, el("thead", {}, head), body));
+  const wrapped = el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "table" }, el("table", {}, el("thead", {}, head), body));
   if (rows.length > MOST_ROWS) append(wrapped, el("p", { class: "quiet" }, `${count(rows.length - MOST_ROWS)} more rows are not shown`));
   return wrapped;
 }
@@ -130,6 +130,6 @@ export function findings(file: FileSummary): HTMLElement {
       ),
     );
   const head = el("tr", {}, el("th", {}, "severity"), el("th", {}, "code"), el("th", {}, "offset"), el("th", {}, "what is wrong"));
-  append(element, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "findings" }, el("table", {}, el("thead", {}, head), body)));
+  append(element, el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "findings" }, el("table", {}, el("thead", {}, head), body)));
   return element;
 }

@@ -212,7 +212,7 @@ export class Timeline {
         append(body, el("tr", {}, el("td", {}, this.time(this.data.time[i] ?? 0)), el("td", { class: "number" }, bytes(high)), el("td", { class: "number" }, count(this.data.live_allocs[i] ?? 0))));
       }
       const head = el("tr", {}, el("th", {}, "time"), el("th", {}, "highest bytes"), el("th", {}, "live blocks"));
-      append(details, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "timeline as a table" }, el("table", {}, el("thead", {}, head), body)));
+      append(details, el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "timeline as a table" }, el("table", {}, el("thead", {}, head), body)));
       if (step > 1) append(details, el("p", { class: "quiet" }, `A row for every ${step} intervals.`));
     });
     return details;

@@ -4,6 +4,7 @@ import type { Chunks } from "../chunks";
 import { append, el, name } from "../dom";
 import { compared, figures } from "../figures";
 import { bytes, count, number, percent, shell as quote, trim } from "../format";
+import { HeatMap } from "../heatmap";
 import type { Shell } from "../shell";
 import { VirtualTable, type Column } from "../table";
 import { treemap } from "../treemap";
@@ -46,6 +47,29 @@ async function loadTensors(chunks: Chunks): Promise<Tensors> {
   };
 }
 
+interface TensorMap {
+  width: number;
+  height: number;
+  cells: Float32Array;
+}
+
+/** Pictures by tensor. */
+async function loadMaps(chunks: Chunks): Promise<Map<number, TensorMap>> {
+  const maps = new Map<number, TensorMap>();
+  if (!chunks.has("maps.tensor")) return maps;
+  const tensor = await chunks.u32("maps.tensor");
+  const width = await chunks.u32("maps.width");
+  const height = await chunks.u32("maps.height");
+  const cells = await chunks.f32("maps.cells");
+  let place = 0;
+  tensor.forEach((at, index) => {
+    const size = (width[index] ?? 0) * (height[index] ?? 0);
+    maps.set(at, { width: width[index] ?? 0, height: height[index] ?? 0, cells: cells.subarray(place, place + size) });
+    place += size;
+  });
+  return maps;
+}
+
 async function loadValues(chunks: Chunks): Promise<Values | undefined> {
   if (!chunks.has("values.tensor")) return undefined;
   const tensor = await chunks.u32("values.tensor");
@@ -83,7 +107,7 @@ export async function modelPage(shell: Shell, chunks: Chunks, summary: Summary):
   list.push({ label: "bits per parameter", value: trim(bits, 3), note: [...new Set(tensors.dtype)].slice(0, 6).join(", ") });
   overview.body.append(figures(list));
   mapSection(shell, tensors);
-  tensorSection(shell, tensors, values, totals[0]?.bytes ?? 0);
+  tensorSection(shell, tensors, values, await loadMaps(chunks), totals[0]?.bytes ?? 0);
 }
 
 function short(value: number): string {
@@ -119,7 +143,7 @@ function mapSection(shell: Shell, tensors: Tensors): void {
   shell.onSearch((query) => map.search(query));
 }
 
-function tensorSection(shell: Shell, tensors: Tensors, values: Values | undefined, total: number): void {
+function tensorSection(shell: Shell, tensors: Tensors, values: Values | undefined, maps: Map<number, TensorMap>, total: number): void {
   const section = shell.section("tensors", "Tensors", `coffer stats ${shell.path()}`);
   const of = (column: keyof Values["columns"], row: number): number => {
     const at = values?.row.get(row);
@@ -135,14 +159,14 @@ function tensorSection(shell: Shell, tensors: Tensors, values: Values | undefine
   if (values)
     for (const column of ["min", "max", "mean", "std"] as const)
       columns.push({ title: column, width: "4.9rem", numeric: true, value: (row) => of(column, row), text: (row) => shown(of(column, row)) });
-  const panel = el("div", { class: "stack-panel" }, el("p", { class: "quiet" }, "Choose a tensor to see its values."));
+  const panel = el("div", { class: "stack-panel free" }, el("p", { class: "quiet" }, "Choose a tensor to see its values."));
   let ready = false;
   const save = shell.remember("tensors", (state) => {
     const row = tensors.name.indexOf(state["tensor"] ?? "");
     if (row >= 0) select(row);
   });
   const select = (row: number): void => {
-    panel.replaceChildren(...tensorDetails(tensors, values, row, total));
+    panel.replaceChildren(...tensorDetails(tensors, values, row, total), ...tensorMap(maps.get(row)));
     section.setCommand(`coffer get ${shell.path()} ${quote(tensors.name[row] ?? "")} -o tensor.npy`);
     if (ready) save({ tensor: tensors.name[row] ?? "" });
   };
@@ -183,4 +207,11 @@ function tensorDetails(tensors: Tensors, values: Values | undefined, row: number
   if (bins.length === BINS && step >= 0)
     nodes.push(histogram("Values", [...bins].map((value, bin) => ({ label: trim(low + bin * step, 3), value, text: count(value) })), 4));
   return nodes;
+}
+
+function tensorMap(map: TensorMap | undefined): Node[] {
+  if (!map) return [];
+  const heat = new HeatMap("Values of the tensor", false);
+  heat.show({ ...map, describe: (column, row) => `cell ${row + 1} of ${map.height} down, ${column + 1} of ${map.width} across` });
+  return [el("figure", { class: "chart tensor-map" }, el("figcaption", {}, "Means of the values: first dimension down"), heat.element)];
 }

@@ -89,7 +89,7 @@ function schemaSection(shell: Shell, fields: Field[]): void {
   }
   const head = el("tr");
   for (const title of ["field", "type", "present", "absent", "values", "stored size", "stored as"]) append(head, el("th", title.endsWith("sent") ? { class: "number" } : {}, title));
-  append(section.body, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "fields" }, el("table", { class: "wide" }, el("thead", {}, head), body)));
+  append(section.body, el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "fields" }, el("table", { class: "wide" }, el("thead", {}, head), body)));
 }
 
 // ---- Samples ----
