@@ -224,6 +224,36 @@ const CHECKS = {
     await close(tab);
   },
 
+  async "choosing rows and frames again and again leaves nothing behind"() {
+    const tab = await open(files.model);
+    const session = await tab.context().newCDPSession(tab);
+    const measure = async () => {
+      await session.send("HeapProfiler.collectGarbage");
+      const { metrics } = await session.send("Performance.getMetrics");
+      return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
+    };
+    await session.send("Performance.enable");
+    await tab.locator("#tensors .vt").focus();
+    const press = async (count) => {
+      for (let i = 0; i < count; i++) await tab.keyboard.press(i % 8 < 4 ? "ArrowDown" : "ArrowUp");
+    };
+    await press(40);
+    const before = await measure();
+    await press(160);
+    const after = await measure();
+    assert.ok(after.Nodes <= before.Nodes + 200, `${after.Nodes - before.Nodes} more nodes`);
+    assert.ok(after.JSEventListeners <= before.JSEventListeners + 50, `${after.JSEventListeners - before.JSEventListeners} more listeners`);
+    await close(tab);
+  },
+
+  async "print shows every section without the tools"() {
+    const tab = await open(files.trace);
+    await tab.emulateMedia({ media: "print" });
+    assert.equal(await tab.locator(".tools").isVisible(), false);
+    assert.equal(await tab.locator("#stacks").isVisible(), true);
+    await close(tab);
+  },
+
   async "a heat map says the value under the cursor"() {
     const tab = await open(files.matrix);
     await tab.locator(".heat").focus();

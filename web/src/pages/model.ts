@@ -160,13 +160,17 @@ function tensorSection(shell: Shell, tensors: Tensors, values: Values | undefine
     for (const column of ["min", "max", "mean", "std"] as const)
       columns.push({ title: column, width: "4.9rem", numeric: true, value: (row) => of(column, row), text: (row) => shown(of(column, row)) });
   const panel = el("div", { class: "stack-panel free" }, el("p", { class: "quiet" }, "Choose a tensor to see its values."));
+  const heat = new HeatMap("Values of the tensor", false);
+  const picture = el("figure", { class: "chart tensor-map" }, el("figcaption", {}, "Means of the values: first dimension down"), heat.element);
   let ready = false;
   const save = shell.remember("tensors", (state) => {
     const row = tensors.name.indexOf(state["tensor"] ?? "");
     if (row >= 0) select(row);
   });
   const select = (row: number): void => {
-    panel.replaceChildren(...tensorDetails(tensors, values, row, total), ...tensorMap(maps.get(row)));
+    const map = maps.get(row);
+    panel.replaceChildren(...tensorDetails(tensors, values, row, total), ...(map ? [picture] : []));
+    if (map) heat.show({ ...map, describe: (column, line) => `cell ${line + 1} of ${map.height} down, ${column + 1} of ${map.width} across` });
     section.setCommand(`coffer get ${shell.path()} ${quote(tensors.name[row] ?? "")} -o tensor.npy`);
     if (ready) save({ tensor: tensors.name[row] ?? "" });
   };
@@ -177,6 +181,7 @@ function tensorSection(shell: Shell, tensors: Tensors, values: Values | undefine
     sortBy: 3,
     matches: (row, query) => `${tensors.name[row]} ${tensors.dtype[row]}`.toLowerCase().includes(query),
     select,
+    height: 800,
   });
   append(section.body, el("div", { class: "beside" }, table.element, panel));
   table.selectFirst();
@@ -207,11 +212,4 @@ function tensorDetails(tensors: Tensors, values: Values | undefined, row: number
   if (bins.length === BINS && step >= 0)
     nodes.push(histogram("Values", [...bins].map((value, bin) => ({ label: trim(low + bin * step, 3), value, text: count(value) })), 4));
   return nodes;
-}
-
-function tensorMap(map: TensorMap | undefined): Node[] {
-  if (!map) return [];
-  const heat = new HeatMap("Values of the tensor", false);
-  heat.show({ ...map, describe: (column, row) => `cell ${row + 1} of ${map.height} down, ${column + 1} of ${map.width} across` });
-  return [el("figure", { class: "chart tensor-map" }, el("figcaption", {}, "Means of the values: first dimension down"), heat.element)];
 }
