@@ -9,7 +9,7 @@
 /* In the order of coffer_mlyze_measure; the words of --what. */
 const char *const coffer__page_measures[COFFER__PAGE_MEASURES] = { "peak", "leaks", "total", "temporaries" };
 
-enum { MOST_POINTS = 2048, MOST_MARKS = 4096, LEAST_POINTS = 64, GROWTH_WINDOWS = 20 };
+enum { MOST_POINTS = 2048, MOST_MARKS = 4096, LEAST_POINTS = 64, GROWTH_WINDOWS = 20, MOST_ROWS = 500 };
 
 /* ---- Opening ---- */
 
@@ -198,6 +198,48 @@ static void add_totals(coffer_node *view, const coffer__page_trace_file *file)
     coffer_node_add_bool(view, "has_order", !file->source.format || file->source.has_order);
 }
 
+/* ---- Phases and threads ---- */
+
+static void add_phases(coffer_chunks *chunks, coffer_node *view, const coffer__page_trace_file *file,
+                       size_t most)
+{
+    size_t total = coffer_mlyze_stats_phase_count(file->stats), count = total < most ? total : most;
+    coffer_node *list = coffer_node_add_list(view, "phases");
+    for (size_t i = 0; total > 1 && i < count; i++) {
+        const coffer_mlyze_phase *phase = coffer_mlyze_stats_phase_at(file->stats, i);
+        const char *name = coffer_mlyze_function_name(file->trace, phase->id);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "phase", i == 0 ? "start" : name ? name : "?");
+        coffer_node_add_u64(map, "begin", phase->time_us, COFFER_UNIT_MICROSECONDS);
+        coffer_node_add_u64(map, "duration", phase->duration_us, COFFER_UNIT_MICROSECONDS);
+        coffer_node_add_u64(map, "peak", phase->peak_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "live_at_end", phase->live_bytes_at_end, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "allocated", phase->allocated_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "blocks", phase->allocs, COFFER_UNIT_NONE);
+    }
+    if (count < total)
+        coffer__chunks_note(chunks, "the first %zu of %zu phases are listed", count, total);
+}
+
+static void add_threads(coffer_chunks *chunks, coffer_node *view, const coffer__page_trace_file *file,
+                        size_t most)
+{
+    size_t total = coffer_mlyze_stats_thread_count(file->stats), count = total < most ? total : most;
+    coffer_node *list = coffer_node_add_list(view, "threads");
+    for (size_t i = 0; total > 1 && i < count; i++) {
+        const coffer_mlyze_thread_row *row = coffer_mlyze_stats_thread_at(file->stats, i);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_u64(map, "thread", row->thread, COFFER_UNIT_NONE);
+        coffer_node_add_text(map, "name", row->name ? row->name : "");
+        coffer_node_add_u64(map, "peak", row->peak_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "leaks", row->live_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "allocated", row->allocated_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "blocks", row->allocs, COFFER_UNIT_NONE);
+    }
+    if (count < total)
+        coffer__chunks_note(chunks, "the first %zu of %zu threads are listed", count, total);
+}
+
 static void add_histogram(coffer_chunks *chunks, const coffer_mlyze_histogram *from, const char *group)
 {
     coffer__chunk_name name;
@@ -245,6 +287,8 @@ static coffer_status emit_trace(coffer_chunks *chunks, void *state, uint32_t det
         status = coffer__page_add_flames(chunks, page, detail, err);
     if (!status && page->count == 1) {
         status = coffer__page_add_stacks(chunks, &page->files[0], detail, err);
+        add_phases(chunks, chunks->view, &page->files[0], MOST_ROWS / detail);
+        add_threads(chunks, chunks->view, &page->files[0], MOST_ROWS / detail);
         add_histogram(chunks, coffer_mlyze_stats_sizes(page->files[0].stats), "sizes");
         add_histogram(chunks, coffer_mlyze_stats_lifetimes(page->files[0].stats), "lifetimes");
     }

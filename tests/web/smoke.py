@@ -153,6 +153,11 @@ def check_trace(reports, path):
         assert all(parent < index for index, parent in enumerate(parents[1:], 1)), "a frame comes before its caller"
         tops = [(names[i], bytes_[i]) for i, parent in enumerate(parents) if parent == 0]
         assert tops == [(child["name"], child["value"]) for child in tree.get("children", [])], f"{path}: {what} has other frames"
+    threads = reports.json("stats", path)["threads"]
+    listed = page.summary["view"]["threads"]
+    assert len(threads) < 2 or [(row["thread"], row["peak"], row["leaks"], row["blocks"]) for row in listed] == [
+        (row["thread"], row["peak_bytes"], row["live_bytes"], row["allocs"]) for row in threads
+    ], f"{path}: other threads"
     assert max(page.numbers_of("timeline.high_bytes")) == view["measures"]["peak"]["bytes"]
 
 

@@ -1,6 +1,6 @@
 /** Trees of named values: facts of a file, findings, differences. */
 import { append, el, name } from "./dom";
-import { count, withUnit } from "./format";
+import { bytes, count, withUnit } from "./format";
 import type { FileSummary, Json, JsonMap } from "./types";
 
 const MOST_ROWS = 200;
@@ -63,6 +63,13 @@ function map(json: JsonMap, path: string, units: Record<string, string>): Node {
   return element;
 }
 
+/** Sizes in short; the title has all digits. */
+function tableCell(json: Json | undefined, path: string, units: Record<string, string>): HTMLElement {
+  if (typeof json !== "number") return el("td", {}, json === undefined ? "" : value(json, path, units));
+  const unit = unitOf(path, units);
+  return el("td", { class: "number", title: withUnit(json, unit) }, unit === "bytes" ? bytes(json) : withUnit(json, unit));
+}
+
 /** A list of maps with a column for each key. */
 export function table(rows: JsonMap[], path: string, units: Record<string, string>): HTMLElement {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
@@ -73,7 +80,7 @@ export function table(rows: JsonMap[], path: string, units: Record<string, strin
     const line = el("tr");
     for (const column of columns) {
       const cell = row[column];
-      append(line, el("td", typeof cell === "number" ? { class: "number" } : {}, cell === undefined ? "" : value(cell, `${path}[${index}].${column}`, units)));
+      append(line, tableCell(cell, `${path}[${index}].${column}`, units));
     }
     body.append(line);
   });

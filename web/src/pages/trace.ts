@@ -2,13 +2,14 @@
 import { histogram } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, choice, el, name } from "../dom";
+import { table } from "../facts";
 import { figures, type Figure } from "../figures";
 import { Flame, type FlameData } from "../flame";
 import { baseName, bytes, count, duration, percent, signed } from "../format";
 import type { Shell } from "../shell";
 import { VirtualTable } from "../table";
 import { Timeline, type TimelineData } from "../timeline";
-import type { Summary } from "../types";
+import type { JsonMap, Summary } from "../types";
 
 const WHAT = ["peak", "leaks", "total", "temporaries"] as const;
 type What = (typeof WHAT)[number];
@@ -44,6 +45,7 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
   await flameSection(shell, chunks, views, known);
   if (views.length === 1) {
     await stackSection(shell, chunks, first, known);
+    partSection(shell, summary);
     if (first.has_order) await histogramSection(shell, chunks, first);
   }
 }
@@ -246,7 +248,7 @@ async function stackSection(shell: Shell, chunks: Chunks, view: TraceView, known
   columns.push({ title: "blocks", width: "4.6rem", numeric: true, value: (row) => blocks[row] ?? 0, text: (row) => count(blocks[row] ?? 0) });
   if (view.has_order)
     columns.push({ title: "mean life", width: "5.4rem", numeric: true, help: "Mean lifetime of the blocks that were freed", value: (row) => lifetime[row] ?? -1, text: (row) => ((lifetime[row] ?? -1) < 0 ? "·" : duration(lifetime[row] ?? 0)) });
-  const table = new VirtualTable({
+  const stackTable = new VirtualTable({
     label: "Stacks",
     columns,
     rows,
@@ -258,9 +260,31 @@ async function stackSection(shell: Shell, chunks: Chunks, view: TraceView, known
       panel.replaceChildren(...(growing[row] && view.has_order ? [el("p", {}, el("span", { class: "chip warning" }, "keeps growing"))] : []), list);
     },
   });
-  append(section.body, el("div", { class: "beside" }, table.element, panel));
-  table.selectFirst();
-  shell.onSearch((query) => table.filter(query));
+  append(section.body, el("div", { class: "beside" }, stackTable.element, panel));
+  stackTable.selectFirst();
+  shell.onSearch((query) => stackTable.filter(query));
+}
+
+// ---- Phases and threads ----
+
+const PART_UNITS: Record<string, string> = {
+  "[].begin": "microseconds",
+  "[].duration": "microseconds",
+  "[].peak": "bytes",
+  "[].leaks": "bytes",
+  "[].live_at_end": "bytes",
+  "[].allocated": "bytes",
+};
+
+function partSection(shell: Shell, summary: Summary): void {
+  const phases = (summary.view["phases"] ?? []) as JsonMap[];
+  const threads = (summary.view["threads"] ?? []) as JsonMap[];
+  if (phases.length === 0 && threads.length === 0) return;
+  const section = shell.section("parts", "Phases and threads", `coffer stats ${shell.path()}`);
+  const row = el("div", { class: "charts" });
+  for (const [title, rows] of [["Between markers", phases], ["By thread", threads]] as const)
+    if (rows.length > 0) append(row, el("figure", { class: "chart" }, el("figcaption", {}, title), table(rows, "", PART_UNITS)));
+  section.body.append(row);
 }
 
 // ---- Histograms ----
