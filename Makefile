@@ -36,7 +36,7 @@ check:
 
 ##check-all      clang, sanitizers, fuzz targets, static analysis, style and coverage
 .PHONY: check-all
-check-all: check-style coverage check-sanitizers check-fuzz tidy
+check-all: check-style check-web coverage check-sanitizers check-fuzz tidy
 
 .PHONY: check-style check-sanitizers check-fuzz
 check-style:
@@ -57,6 +57,13 @@ check-fuzz:
 check-kills:
 	@$(call build,dev)
 	@COFFER_KILLS=100 COFFER_SEED=$${COFFER_SEED-3} tests/record/check-record kills $(CURDIR)/build/dev $(CURDIR)/build/dev/tests/record
+
+##check-web      reports in a browser (package chromium), and the types of their script
+.PHONY: check-web
+check-web:
+	@$(BOOTSTRAP) build test analysis
+	@$(call configure,dev) && cmake --build --preset dev -j$(JOBS) --target coffer_command
+	@echo '== web' && scripts/check-web build/dev
 
 ##check-portable the core of the library and its tests for i386 and, with the other byte order, s390x
 .PHONY: check-portable

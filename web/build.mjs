@@ -1,12 +1,15 @@
 // Bundles the script and the style of the pages: node build.mjs OUT.c writes them as arrays of C,
 // node build.mjs FOLDER as page.js and page.css.
 import { build } from "esbuild";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const target = process.argv[2] ?? join(here, "dist");
+
+// The license of uPlot asks for its text in every copy.
+const license = await readFile(join(here, "node_modules/uplot/LICENSE"), "utf8");
 
 const result = await build({
   absWorkingDir: here,
@@ -17,6 +20,7 @@ const result = await build({
   target: ["es2022"],
   charset: "utf8",
   legalComments: "none",
+  banner: { js: `/*! Contains uPlot.\n${license.trim().replaceAll("*/", "* /")}\n*/` },
   outdir: "dist",
   write: false,
 });

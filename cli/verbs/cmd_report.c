@@ -92,6 +92,7 @@ static int make_page(const cli_args *args, coffer_file *const files[2], coffer_c
     opts->progress = &bar.progress;
     coffer_status status = coffer_chunks_new(&chunks, files[0], files[1], opts, &err);
     term_progress_end(&bar);
+    opts->progress = NULL;
     if (status && err.subject == COFFER_SUBJECT_OUTPUT) {
         cli_fail(output, &err, status == COFFER_E_LIMIT ? "--max-size SIZE raises the limit" : NULL);
         return CLI_FAILED;

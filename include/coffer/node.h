@@ -57,7 +57,7 @@ COFFER_API void coffer_node_add_printf(coffer_node *parent, const char *name, co
 /* A copy of a node of any tree, with all below it. node : NULL adds a null node. */
 COFFER_API void coffer_node_add_copy(coffer_node *parent, const char *name, const coffer_node *node);
 
-/* COFFER_E_NO_MEMORY when the tree of `node` is incomplete. */
+/* COFFER_E_NO_MEMORY when the tree of `node` is incomplete, and for NULL: a child that could not be added. */
 COFFER_API_STATUS coffer_node_status(const coffer_node *node, coffer_error *err);
 
 /* Sorts the list `name` of a map; equal items keep their order. Does nothing when the map has no such list.

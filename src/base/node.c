@@ -188,7 +188,7 @@ void coffer_node_add_copy(coffer_node *parent, const char *name, const coffer_no
 
 coffer_status coffer_node_status(const coffer_node *node, coffer_error *err)
 {
-    if (!root_of(node)->memory.failed)
+    if (node && !root_of(node)->memory.failed)
         return COFFER_OK;
     return coffer__fail(err, COFFER_E_NO_MEMORY, COFFER_OFFSET_NONE, "out of memory");
 }

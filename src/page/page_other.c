@@ -51,8 +51,12 @@ static coffer_status emit(coffer_chunks *chunks, void *state, uint32_t detail, c
         return COFFER_OK;
     coffer_status status = coffer_node_new(&root, err);
     opts.limits = &chunks->limits;
-    if (!status && !coffer_file_list(root, chunks->files[0], &opts, NULL))
+    coffer_error found = COFFER_ERROR_INIT;
+    coffer_status listed = status ? status : coffer_file_list(root, chunks->files[0], &opts, &found);
+    if (!listed)
         add_entries(chunks, coffer_node_find(root, "entries"), detail);
+    else if (!status && !coffer__is_about_file(listed) && listed != COFFER_E_UNSUPPORTED)
+        status = coffer__fail_copy(err, &found);
     coffer_node_free(root);
     return status;
 }

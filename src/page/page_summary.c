@@ -15,32 +15,63 @@ enum { PATH_ROOM = 512, SHOWN_DIFFERENCES = 200 };
 static const char *unit_name(coffer_unit unit)
 {
     static const char *const names[] = {
+        [COFFER_UNIT_NONE] = "number",
         [COFFER_UNIT_BYTES] = "bytes",
         [COFFER_UNIT_MICROSECONDS] = "microseconds",
         [COFFER_UNIT_OFFSET] = "offset",
         [COFFER_UNIT_FLAGS] = "flags",
     };
-    return (size_t)unit < sizeof names / sizeof *names ? names[unit] : NULL;
+    return (size_t)unit < sizeof names / sizeof *names ? names[unit] : names[COFFER_UNIT_NONE];
 }
 
-/* JSON has numbers without units: they are in a map from paths ("sizes[].bytes") to units. A path that is too
- * long for its buffer goes without. */
-static void add_units(coffer_node *units, char *path, size_t len, const coffer_node *node)
+typedef struct unit_walk {
+    coffer_node *units;
+    char path[PATH_ROOM];  /* "totals[].bytes" */
+    char exact[PATH_ROOM]; /* "totals[3].bytes" */
+} unit_walk;
+
+/* JSON has numbers without units: they are in a map from paths to units. One path is used for all items of a
+ * list; an item whose unit is another one than that of the first has an entry of its own. */
+static void add_unit(unit_walk *walk, const coffer_node *node)
 {
+    coffer_node_kind kind = coffer_node_get_kind(node);
     const char *unit = unit_name(coffer_node_get_unit(node));
-    if (unit && !coffer_node_find(units, path))
-        coffer_node_add_text(units, path, unit);
+    if (kind != COFFER_NODE_U64 && kind != COFFER_NODE_I64 && kind != COFFER_NODE_F64)
+        return;
+    const coffer_node *found = coffer_node_find(walk->units, walk->path);
+    if (!found)
+        coffer_node_add_text(walk->units, walk->path, unit);
+    else if (strcmp(coffer_node_get_text(found, NULL), unit) != 0)
+        coffer_node_add_text(walk->units, walk->exact, unit);
+}
+
+/* A path that is too long for its buffer goes without. */
+static void walk_units(unit_walk *walk, const coffer_node *node)
+{
+    size_t len = strlen(walk->path), exact_len = strlen(walk->exact), index = 0;
     bool in_list = coffer_node_get_kind(node) == COFFER_NODE_LIST;
-    for (const coffer_node *child = coffer_node_first(node); child; child = coffer_node_next(child)) {
-        const char *name = in_list ? "[]" : coffer_node_get_name(child);
-        const char *dot = in_list || len == 0 ? "" : ".";
-        size_t more = strlen(name) + strlen(dot);
-        if (len + more >= PATH_ROOM)
+    add_unit(walk, node);
+    for (const coffer_node *child = coffer_node_first(node); child;
+         child = coffer_node_next(child), index++) {
+        const char *name = coffer_node_get_name(child), *dot = len == 0 ? "" : ".";
+        if (exact_len + strlen(name) + 24 >= PATH_ROOM)
             continue;
-        snprintf(path + len, PATH_ROOM - len, "%s%s", dot, name);
-        add_units(units, path, len + more, child);
-        path[len] = '\0';
+        if (in_list) {
+            snprintf(walk->path + len, PATH_ROOM - len, "[]");
+            snprintf(walk->exact + exact_len, PATH_ROOM - exact_len, "[%zu]", index);
+        } else {
+            snprintf(walk->path + len, PATH_ROOM - len, "%s%s", dot, name);
+            snprintf(walk->exact + exact_len, PATH_ROOM - exact_len, "%s%s", dot, name);
+        }
+        walk_units(walk, child);
+        walk->path[len] = walk->exact[exact_len] = '\0';
     }
+}
+
+static void add_units(coffer_node *parent, const char *name, const coffer_node *tree)
+{
+    unit_walk walk = { .units = coffer_node_add_map(parent, name) };
+    walk_units(&walk, tree);
 }
 
 static void add_details(coffer_node *list, const coffer_node *info)
@@ -56,13 +87,14 @@ static coffer_status describe_file(coffer_node *map, const coffer_chunks *chunks
                                    const char *name, coffer_error *err)
 {
     coffer_describe_opts opts = COFFER_DESCRIBE_OPTS_INIT;
-    char path[PATH_ROOM] = "";
     coffer_error found = COFFER_ERROR_INIT;
     opts.threads = chunks->opts.threads;
     opts.limits = &chunks->limits;
     coffer_node_add_text(map, "name", name);
     coffer_node_add_text(map, "title", coffer_file_title(file));
     coffer_node *info = coffer_node_add_map(map, "info");
+    if (!info)
+        return coffer_node_status(chunks->described, err);
     coffer_node_add_text(info, "file", name);
     coffer_node_add_text(info, "format", coffer_file_kind(file));
     coffer_node_add_u64(info, "size", coffer_file_size(file), COFFER_UNIT_BYTES);
@@ -71,7 +103,7 @@ static coffer_status describe_file(coffer_node *map, const coffer_chunks *chunks
         return coffer__fail_copy(err, &found);
     if (status)
         coffer_node_add_text(map, "error", found.text);
-    add_units(coffer_node_add_map(map, "units"), path, 0, info);
+    add_units(map, "units", info);
     add_details(coffer_node_add_list(map, "details"), info);
     return COFFER_OK;
 }
@@ -100,12 +132,12 @@ static coffer_status check_file(coffer_node *map, coffer_chunks *chunks, const c
 
 coffer_status coffer__page_describe(coffer_chunks *chunks, coffer_error *err)
 {
-    const char *const names[2] = { chunks->opts.name, chunks->opts.other_name };
     coffer_status status = coffer_node_new(&chunks->described, err);
     coffer_node *list = status ? NULL : coffer_node_add_list(chunks->described, "files");
     for (size_t i = 0; i < chunks->file_count && !status; i++) {
         coffer_node *map = coffer_node_add_map(list, NULL);
-        status = describe_file(map, chunks, chunks->files[i], names[i] ? names[i] : "", err);
+        const char *name = i == 0 ? chunks->opts.name : chunks->opts.other_name;
+        status = describe_file(map, chunks, chunks->files[i], name ? name : "", err);
         if (!status)
             status = check_file(map, chunks, chunks->files[i], err);
     }
@@ -126,6 +158,8 @@ coffer_status coffer__page_compare(coffer_chunks *chunks, void *state, coffer_er
     opts.limits = &chunks->limits;
     opts.progress = chunks->opts.progress;
     coffer_node *map = coffer_node_add_map(chunks->described, "diff");
+    if (!map)
+        return coffer_node_status(chunks->described, err);
     coffer_status status = chunks->kind->diff
                                ? chunks->kind->diff(map, state, &found)
                                : coffer_file_diff(map, chunks->files[0], chunks->files[1], &opts, &found);
@@ -133,8 +167,7 @@ coffer_status coffer__page_compare(coffer_chunks *chunks, void *state, coffer_er
         return coffer__fail_copy(err, &found);
     if (status)
         coffer_node_add_text(chunks->described, "diff_error", found.text);
-    char path[PATH_ROOM] = "";
-    add_units(coffer_node_add_map(chunks->described, "diff_units"), path, 0, map);
+    add_units(chunks->described, "diff_units", map);
     return COFFER_OK;
 }
 

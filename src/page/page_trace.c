@@ -9,7 +9,7 @@
 /* In the order of coffer_mlyze_measure; the words of --what. */
 const char *const coffer__page_measures[COFFER__PAGE_MEASURES] = { "peak", "leaks", "total", "temporaries" };
 
-enum { MOST_POINTS = 2048, MOST_MARKS = 4096, LEAST_POINTS = 64, GROWTH_WINDOWS = 20 };
+enum { MOST_POINTS = 2048, MOST_MARKS = 4096, LEAST_POINTS = 64, GROWTH_WINDOWS = 20, MOST_ROWS = 500 };
 
 /* ---- Opening ---- */
 
@@ -187,10 +187,57 @@ static void add_totals(coffer_node *view, const coffer__page_trace_file *file)
         coffer_node_add_u64(map, "bytes", coffer_mlyze_totals_bytes(totals, measure), COFFER_UNIT_BYTES);
         coffer_node_add_u64(map, "allocs", coffer_mlyze_totals_allocs(totals, measure), COFFER_UNIT_NONE);
         coffer_node_add_bool(map, "known", !file->source.format || known[i]);
+        coffer_node_add_u64(map, "error_bytes",
+                            coffer_mlyze_sampling_error(file->trace,
+                                                        coffer_mlyze_totals_allocs(totals, measure)),
+                            COFFER_UNIT_BYTES);
     }
+    coffer_node_add_u64(view, "sampling_bytes", coffer_mlyze_sampling_bytes(file->trace), COFFER_UNIT_BYTES);
     coffer_node_add_text(view, "profile", file->source.format);
     coffer_node_add_text(view, "time_unit", file->source.time_unit);
     coffer_node_add_bool(view, "has_order", !file->source.format || file->source.has_order);
+}
+
+/* ---- Phases and threads ---- */
+
+static void add_phases(coffer_chunks *chunks, coffer_node *view, const coffer__page_trace_file *file,
+                       size_t most)
+{
+    size_t total = coffer_mlyze_stats_phase_count(file->stats), count = total < most ? total : most;
+    coffer_node *list = coffer_node_add_list(view, "phases");
+    for (size_t i = 0; total > 1 && i < count; i++) {
+        const coffer_mlyze_phase *phase = coffer_mlyze_stats_phase_at(file->stats, i);
+        const char *name = coffer_mlyze_function_name(file->trace, phase->id);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "phase", i == 0 ? "start" : name ? name : "?");
+        coffer_node_add_u64(map, "begin", phase->time_us, COFFER_UNIT_MICROSECONDS);
+        coffer_node_add_u64(map, "duration", phase->duration_us, COFFER_UNIT_MICROSECONDS);
+        coffer_node_add_u64(map, "peak", phase->peak_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "live_at_end", phase->live_bytes_at_end, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "allocated", phase->allocated_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "blocks", phase->allocs, COFFER_UNIT_NONE);
+    }
+    if (count < total)
+        coffer__chunks_note(chunks, "the first %zu of %zu phases are listed", count, total);
+}
+
+static void add_threads(coffer_chunks *chunks, coffer_node *view, const coffer__page_trace_file *file,
+                        size_t most)
+{
+    size_t total = coffer_mlyze_stats_thread_count(file->stats), count = total < most ? total : most;
+    coffer_node *list = coffer_node_add_list(view, "threads");
+    for (size_t i = 0; total > 1 && i < count; i++) {
+        const coffer_mlyze_thread_row *row = coffer_mlyze_stats_thread_at(file->stats, i);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_u64(map, "thread", row->thread, COFFER_UNIT_NONE);
+        coffer_node_add_text(map, "name", row->name ? row->name : "");
+        coffer_node_add_u64(map, "peak", row->peak_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "leaks", row->live_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "allocated", row->allocated_bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "blocks", row->allocs, COFFER_UNIT_NONE);
+    }
+    if (count < total)
+        coffer__chunks_note(chunks, "the first %zu of %zu threads are listed", count, total);
 }
 
 static void add_histogram(coffer_chunks *chunks, const coffer_mlyze_histogram *from, const char *group)
@@ -214,6 +261,11 @@ static void note_losses(coffer_chunks *chunks, const coffer__page_trace_file *fi
     if (totals->lost_events)
         coffer__chunks_note(chunks, "%" PRIu64 " events in %" PRIu64 " damaged blocks are not counted",
                             totals->lost_events, totals->lost_blocks);
+    if (coffer_mlyze_sampling_bytes(file->trace))
+        coffer__chunks_note(chunks,
+                            "the trace is a sample, one block for every %" PRIu64
+                            " bytes on average: bytes are estimates, and blocks are the recorded ones",
+                            coffer_mlyze_sampling_bytes(file->trace));
     if (file->source.synthetic)
         coffer__chunks_note(chunks,
                             "a %s profile has sums, not single events; what it does not know is left out",
@@ -222,20 +274,21 @@ static void note_losses(coffer_chunks *chunks, const coffer__page_trace_file *fi
 
 static coffer_status emit_trace(coffer_chunks *chunks, void *state, uint32_t detail, coffer_error *err)
 {
-    static const char *const groups[2] = { "timeline", "timeline_b" };
     const coffer__page_trace_state *page = state;
     coffer_node *list = coffer_node_add_list(chunks->view, "traces");
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < page->count && !status; i++) {
         coffer_node *view = coffer_node_add_map(list, NULL);
         add_totals(view, &page->files[i]);
-        status = add_timeline(chunks, view, &page->files[i], detail, groups[i], err);
+        status = add_timeline(chunks, view, &page->files[i], detail, i == 0 ? "timeline" : "timeline_b", err);
         note_losses(chunks, &page->files[i]);
     }
     if (!status)
         status = coffer__page_add_flames(chunks, page, detail, err);
     if (!status && page->count == 1) {
         status = coffer__page_add_stacks(chunks, &page->files[0], detail, err);
+        add_phases(chunks, chunks->view, &page->files[0], MOST_ROWS / detail);
+        add_threads(chunks, chunks->view, &page->files[0], MOST_ROWS / detail);
         add_histogram(chunks, coffer_mlyze_stats_sizes(page->files[0].stats), "sizes");
         add_histogram(chunks, coffer_mlyze_stats_lifetimes(page->files[0].stats), "lifetimes");
     }

@@ -41,7 +41,8 @@ static coffer_status find_threshold(uint64_t *out, const coffer_mlyze_tree *tree
 
 typedef struct flame_columns {
     uint32_t *parent, *name, *place;
-    double *bytes, *own, *allocs, *before, *after;
+    double *bytes, *own, *allocs, *before, *after, *error;
+    const coffer_mlyze *sampled; /* NULL: every block was recorded, or a comparison */
 } flame_columns;
 
 static void make_columns(flame_columns *to, coffer_chunks *chunks, const char *group, size_t count, bool both)
@@ -53,7 +54,9 @@ static void make_columns(flame_columns *to, coffer_chunks *chunks, const char *g
     to->bytes = coffer__chunks_f64(chunks, coffer__chunk_name_of(name, group, "bytes"), count);
     to->own = coffer__chunks_f64(chunks, coffer__chunk_name_of(name, group, "own"), count);
     to->allocs = coffer__chunks_f64(chunks, coffer__chunk_name_of(name, group, "allocs"), count);
-    to->before = to->after = NULL;
+    to->before = to->after = to->error = NULL;
+    if (to->sampled)
+        to->error = coffer__chunks_f64(chunks, coffer__chunk_name_of(name, group, "error"), count);
     if (both) {
         to->before = coffer__chunks_f64(chunks, coffer__chunk_name_of(name, group, "before"), count);
         to->after = coffer__chunks_f64(chunks, coffer__chunk_name_of(name, group, "after"), count);
@@ -69,6 +72,8 @@ static void put_frame(flame_columns *to, coffer_chunks *chunks, const coffer_mly
     to->bytes[row] = (double)node->bytes;
     to->own[row] = (double)node->own_bytes;
     to->allocs[row] = (double)node->allocs;
+    if (to->error)
+        to->error[row] = (double)coffer_mlyze_sampling_error(to->sampled, node->allocs);
     if (to->before) {
         to->before[row] = (double)node->before_bytes;
         to->after[row] = (double)node->after_bytes;
@@ -76,7 +81,7 @@ static void put_frame(flame_columns *to, coffer_chunks *chunks, const coffer_mly
 }
 
 static coffer_status add_flame(coffer_chunks *chunks, const coffer_mlyze_tree *tree, const char *measure,
-                               bool both, uint32_t detail, coffer_error *err)
+                               bool both, const coffer_mlyze *sampled, uint32_t detail, coffer_error *err)
 {
     char group[32];
     size_t count = coffer_mlyze_tree_count(tree), kept = 0;
@@ -90,7 +95,7 @@ static coffer_status add_flame(coffer_chunks *chunks, const coffer_mlyze_tree *t
     for (size_t i = 0; i < count; i++)
         kept += i == 0 || coffer_mlyze_tree_at(tree, i)->bytes >= threshold;
     snprintf(group, sizeof group, "flame.%s", measure);
-    flame_columns to;
+    flame_columns to = { .sampled = sampled };
     make_columns(&to, chunks, group, kept, both);
     size_t row = 0;
     for (size_t i = 0; !chunks->failed && i != COFFER_INDEX_NONE; i = coffer_mlyze_tree_next(tree, i)) {
@@ -115,10 +120,13 @@ static coffer_status add_flame(coffer_chunks *chunks, const coffer_mlyze_tree *t
 coffer_status coffer__page_add_flames(coffer_chunks *chunks, const coffer__page_trace_state *page,
                                       uint32_t detail, coffer_error *err)
 {
+    const coffer_mlyze *trace = page->files[0].trace;
+    bool both = page->count == 2;
+    const coffer_mlyze *sampled = !both && coffer_mlyze_sampling_bytes(trace) ? trace : NULL;
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < COFFER__PAGE_MEASURES && !status; i++)
-        status = add_flame(chunks, page->count == 2 ? page->both[i] : page->files[0].trees[i],
-                           coffer__page_measures[i], page->count == 2, detail, err);
+        status = add_flame(chunks, both ? page->both[i] : page->files[0].trees[i], coffer__page_measures[i],
+                           both, sampled, detail, err);
     return status;
 }
 

@@ -8,7 +8,10 @@
 #include <string.h>
 
 /* The first that fits; the last fits every file. */
-static const coffer__page_kind *const pages[] = { &coffer__page_trace, &coffer__page_other };
+static const coffer__page_kind *const pages[] = {
+    &coffer__page_trace,  &coffer__page_set,   &coffer__page_scan,
+    &coffer__page_matrix, &coffer__page_model, &coffer__page_other,
+};
 
 /* A page that is too large is tried again with half of it, this many times. */
 enum { MAX_HALVINGS = 12 };
@@ -93,7 +96,6 @@ static coffer_status build(coffer_chunks *chunks, coffer_error *err)
         /* A damaged file has a page of what is known about it. */
         coffer_node_add_text(chunks->described, "view_error", found.text);
         chunks->kind = &coffer__page_other;
-        status = COFFER_OK;
     } else if (status) {
         return coffer__fail_copy(err, &found);
     }

@@ -114,6 +114,9 @@ class Reports:
     def json(self, *words):
         return json.loads(self.run(*words, "--json", status=(0, 1)))
 
+    def rows(self, *words):
+        return [json.loads(line) for line in self.run(*words, "--json").splitlines()]
+
     def page(self, *words, status=(0,)):
         self.count += 1
         output = self.folder / f"page{self.count}.html"
@@ -150,6 +153,11 @@ def check_trace(reports, path):
         assert all(parent < index for index, parent in enumerate(parents[1:], 1)), "a frame comes before its caller"
         tops = [(names[i], bytes_[i]) for i, parent in enumerate(parents) if parent == 0]
         assert tops == [(child["name"], child["value"]) for child in tree.get("children", [])], f"{path}: {what} has other frames"
+    threads = reports.json("stats", path)["threads"]
+    listed = page.summary["view"]["threads"]
+    assert len(threads) < 2 or [(row["thread"], row["peak"], row["leaks"], row["blocks"]) for row in listed] == [
+        (row["thread"], row["peak_bytes"], row["live_bytes"], row["allocs"]) for row in threads
+    ], f"{path}: other threads"
     assert max(page.numbers_of("timeline.high_bytes")) == view["measures"]["peak"]["bytes"]
 
 
@@ -165,6 +173,105 @@ def comparisons(reports, tests):
     totals = [view["measures"]["peak"]["bytes"] for view in page.summary["view"]["traces"]]
     assert [before[0], after[0]] == totals and page.summary["diff"]["equal"] is False
     assert reports.page(a, a).summary["diff"]["equal"] is True
+    for name in ("compat/pycauset/float64.pycauset", "compat/mscan/scanner-io-two-appends.mscan", "compat/mldf/tutorial-writer.mldf"):
+        page = reports.page(str(tests / name), str(tests / name))
+        assert page.summary["diff"]["equal"] is True, name
+        for first, second in (("grid.values", "grid.other"), ("grid.activation", "grid_b.activation")):
+            if first in page.chunks:
+                assert page.bytes_of(first) == page.bytes_of(second), name
+
+
+def check_maps(page, names):
+    """The pictures of tensors consist of means: those of a picture average to the mean of its tensor, where the cells are equal."""
+    place = 0
+    cells = page.numbers_of("maps.cells")
+    rows = {tensor: row for row, tensor in enumerate(page.numbers_of("values.tensor"))}
+    for tensor, width, height in zip(*(page.numbers_of(f"maps.{part}") for part in ("tensor", "width", "height"))):
+        picture = cells[place : place + width * height]
+        place += width * height
+        mean, std = (page.numbers_of(f"values.{part}")[rows[tensor]] for part in ("mean", "std"))
+        if width * height == page.numbers_of("tensors.elements")[tensor]:
+            assert abs(sum(picture) / len(picture) - mean) <= 1e-6 * max(std, 1), names[tensor]
+    assert place == len(cells) > 0
+
+
+def models(reports, tests):
+    for name in ("compat/gguf/plain.gguf", "compat/mcf/mantle-q4.mcf"):
+        path = str(tests / name)
+        page = reports.page(path)
+        assert page.summary["page"] == "model"
+        check_facts(reports, page, path)
+        texts = page.texts()
+        listed = {row["name"]: row for row in reports.rows("ls", path)}
+        names = [texts[at] for at in page.numbers_of("tensors.name")]
+        assert dict(zip(names, page.numbers_of("tensors.size"))) == {name: listed[name]["size"] for name in names}
+        measured = {row["name"]: row for row in reports.rows("stats", path)}
+        for row, tensor in enumerate(page.numbers_of("values.tensor")):
+            expected = measured[names[tensor]]
+            for column in ("min", "max", "mean", "std", "zeros"):
+                assert page.numbers_of(f"values.{column}")[row] == expected[column], f"{path}: {names[tensor]}: {column}"
+            assert page.numbers_of("values.histogram")[64 * row : 64 * row + 64] == expected["histogram"]
+
+
+    check_maps(page, names)
+    page = reports.page(path, "--max-read", "1")
+    assert "values.tensor" not in page.chunks and any("--max-read" in note for note in page.summary["notes"])
+
+
+def scans(reports, tests):
+    path = str(tests / "compat/mscan/scanner-io-two-appends.mscan")
+    page = reports.page(path)
+    check_facts(reports, page, path)
+    groups = reports.json("stats", path, "--by", "param")["groups"]
+    assert page.numbers_of("param_stats.key") == [group["param_id"] for group in groups]
+    assert page.numbers_of("param_stats.records") == [group["count"] for group in groups]
+    grid = page.summary["view"]["grid"]["activation"]
+    assert len(page.numbers_of("grid.activation")) == grid["width"] * grid["height"]
+
+
+def matrices(reports, tests):
+    path = str(tests / "compat/pycauset/float64.pycauset")
+    page = reports.page(path)
+    check_facts(reports, page, path)
+    measured = reports.json("stats", path)
+    view = page.summary["view"]["matrices"][0]
+    for key in ("rows", "cols", "nonzero", "density", "min", "max", "mean", "std", "frobenius"):
+        assert view[key] == measured[key], f"{path}: {key}"
+    rows = [[float(cell) for cell in line.split(",")] for line in reports.run("convert", path, "-", "--to", "csv").split()]
+    values = page.numbers_of("grid.values")
+    for row, line in enumerate(rows):
+        for column, value in enumerate(line):
+            assert abs(values[row * len(line) + column] - value) <= 1e-6 * abs(value), (row, column)
+
+
+def sets(reports, tests):
+    path = str(tests / "compat/mldf/tutorial-writer.mldf")
+    page = reports.page(path)
+    check_facts(reports, page, path)
+    measured = reports.json("stats", path)
+    fields = page.summary["view"]["fields"]
+    assert page.summary["view"]["sets"][0]["samples"] == measured["samples"] == len(page.numbers_of("samples.number"))
+    assert [(field["name"], field["present"], field["absent"]) for field in fields] == [
+        (field["name"], field["present"], field["absent"]) for field in measured["fields"]
+    ]
+    assert sum(page.numbers_of("sizes.0")) == fields[0]["present"]
+    labels = [page.texts()[at] for at in page.numbers_of("samples.value.1")]
+    assert sorted(map(int, labels)) == sorted(item["value"] for item in measured["fields"][1]["counts"])
+    data, ends = page.bytes_of("pictures.data"), page.numbers_of("pictures.ends")
+    assert ends[-1] == len(data) and data[:2] == b"\xff\xd8", "the pictures are not JPEG files"
+
+
+def other_files(reports, tests):
+    """What other programs wrote has a page as well; a file that is not recognized has one that says so."""
+    matrix = reports.folder / "matrix.mtx"
+    matrix.write_text("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n")
+    page = reports.page(str(matrix))
+    check_facts(reports, page, str(matrix))
+    unknown = reports.folder / "notes.txt"
+    unknown.write_text("hello")
+    page = reports.page(str(unknown), status=(1,))
+    assert page.summary["page"] == "file" and page.summary["files"][0]["findings"][0]["code"] == "not-recognised"
+    reports.run("report", str(matrix), str(tests / "vectors/mlyze/mixed.mlyze"), "-o", "never.html", status=(2,))
 
 
 def damaged_files(reports, tests):
@@ -203,6 +310,11 @@ def hostile_names(reports, _):
 CHECKS = [
     ("traces", traces),
     ("comparisons", comparisons),
+    ("models", models),
+    ("scans", scans),
+    ("matrices", matrices),
+    ("sets", sets),
+    ("other files", other_files),
     ("damaged files", damaged_files),
     ("limits", limits),
     ("hostile names", hostile_names),

@@ -9,10 +9,10 @@ export interface Bar {
 }
 
 /** Upright bars of a histogram, with a table of the same numbers below. */
-export function histogram(title: string, bars: Bar[]): HTMLElement {
+export function histogram(title: string, bars: Bar[], ticks = 8): HTMLElement {
   const most = Math.max(...bars.map((bar) => bar.value), 1e-300);
   const plot = el("div", { class: "histogram", role: "img", "aria-label": `${title}: ${bars.length} bars; the numbers are in the table below` });
-  const every = Math.ceil(bars.length / 8);
+  const every = Math.ceil(bars.length / ticks);
   bars.forEach((bar, index) => {
     const column = el("div", { class: "histogram-bar", title: bar.title ?? `${bar.label}: ${bar.text}` });
     const fill = el("div", { class: "histogram-fill" });

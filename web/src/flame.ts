@@ -9,6 +9,8 @@ export interface FlameData {
   bytes: Float64Array;
   own: Float64Array;
   allocs: Float64Array;
+  /** Of a sampled trace: how far `bytes` may be from the truth. */
+  error?: Float64Array;
   /** Of a comparison. */
   before?: Float64Array;
   after?: Float64Array;
@@ -33,6 +35,7 @@ export class Flame {
   private deepest = 0;
   private zoom = 0;
   private pointed = 0;
+  private flipped = false;
 
   constructor(
     private readonly label: string,
@@ -85,7 +88,7 @@ export class Flame {
     this.zoom = zoom < count ? zoom : 0;
     this.search(this.query);
     this.point(this.zoom);
-    this.element.scrollTop = 0;
+    this.element.scrollTop = this.flipped ? this.element.scrollHeight : 0;
   }
 
   /** Highlights frames whose name or place contains the text; returns their number and bytes. */
@@ -108,6 +111,17 @@ export class Flame {
     }
     this.drawing.redraw();
     return { frames, bytes };
+  }
+
+  /** With the outermost frame at the bottom. */
+  flip(flipped: boolean): void {
+    this.flipped = flipped;
+    this.element.scrollTop = flipped ? this.element.scrollHeight : 0;
+    this.drawing.redraw();
+  }
+
+  private line(depth: number): number {
+    return this.flipped ? this.deepest - depth : depth;
   }
 
   zoomTo(frame: number): void {
@@ -152,9 +166,9 @@ export class Flame {
   private frameAt(x: number, y: number): number | undefined {
     const data = this.data;
     if (!data) return undefined;
-    const depth = Math.floor((y + this.element.scrollTop) / ROW);
+    const depth = this.line(Math.floor((y + this.element.scrollTop) / ROW));
     const path = this.path(this.zoom);
-    if (depth < path.length) return path[depth];
+    if (depth >= 0 && depth < path.length) return path[depth];
     const scale = (data.bytes[this.zoom] ?? 1) / this.drawing.element.clientWidth;
     const at = (this.start[this.zoom] ?? 0) + x * scale;
     for (let i = this.zoom; i < (this.end[this.zoom] ?? 0); ) {
@@ -169,8 +183,8 @@ export class Flame {
     const siblings = this.pointed === 0 ? [0] : this.children(this.parentOf(this.pointed));
     const at = siblings.indexOf(this.pointed);
     let next: number | undefined;
-    if (event.key === "ArrowUp") next = this.parentOf(this.pointed);
-    else if (event.key === "ArrowDown") next = this.children(this.pointed)[0];
+    if (event.key === (this.flipped ? "ArrowDown" : "ArrowUp")) next = this.parentOf(this.pointed);
+    else if (event.key === (this.flipped ? "ArrowUp" : "ArrowDown")) next = this.children(this.pointed)[0];
     else if (event.key === "ArrowLeft") next = siblings[at - 1];
     else if (event.key === "ArrowRight") next = siblings[at + 1];
     else if (event.key === "Enter") return this.zoomTo(this.pointed);
@@ -178,7 +192,7 @@ export class Flame {
     event.preventDefault();
     if (next === undefined) return;
     this.point(next);
-    const top = (this.depth[next] ?? 0) * ROW;
+    const top = this.line(this.depth[next] ?? 0) * ROW;
     if (top < this.element.scrollTop || top > this.element.scrollTop + this.element.clientHeight - ROW)
       this.element.scrollTop = top - this.element.clientHeight / 2;
   }
@@ -193,6 +207,7 @@ export class Flame {
       const hue = change > 0 ? 12 : 212;
       return dark ? `hsl(${hue} ${25 + 45 * strength}% ${30 + 8 * strength}%)` : `hsl(${hue} ${45 + 40 * strength}% ${90 - 22 * strength}%)`;
     }
+    if (frame === 0) return dark ? "hsl(220 6% 28%)" : "hsl(220 10% 90%)";
     const hue = HUES[(this.hue[frame] ?? 0) % HUES.length] ?? 28;
     const shade = ((this.hue[frame] ?? 0) >> 3) % 5;
     return dark ? `hsl(${hue} 26% ${29 + 2 * shade}%)` : `hsl(${hue} 48% ${86 - 2 * shade}%)`;
@@ -209,7 +224,7 @@ export class Flame {
     context.font = `12px ${color("--sans")}`;
     context.textBaseline = "middle";
     const paint = (frame: number, x: number, wide: number): void => {
-      const y = (this.depth[frame] ?? 0) * ROW - scroll;
+      const y = this.line(this.depth[frame] ?? 0) * ROW - scroll;
       if (y < -ROW || y > height) return;
       const faded = (this.query !== "" && this.matched[frame] === 0) || frame < this.zoom;
       context.globalAlpha = faded ? 0.38 : 1;

@@ -29,7 +29,9 @@ export function duration(microseconds: number): string {
 }
 
 export function trim(value: number, digits: number): string {
-  return String(Number(value.toPrecision(digits)));
+  const rounded = Number(value.toPrecision(digits));
+  const tiny = rounded !== 0 && Math.abs(rounded) < 1e-3;
+  return (tiny ? rounded.toExponential().replace("e-", "e−") : String(rounded)).replace(/^-/, "−");
 }
 
 export function number(value: number): string {

@@ -5,13 +5,21 @@ import { Chunks } from "./chunks";
 import { append, el } from "./dom";
 import { fileFacts, findings, value } from "./facts";
 import { baseName } from "./format";
+import { matrixPage } from "./pages/matrix";
+import { modelPage } from "./pages/model";
 import { otherPage } from "./pages/other";
+import { scanPage } from "./pages/scan";
+import { setPage } from "./pages/set";
 import { tracePage } from "./pages/trace";
 import { Shell } from "./shell";
 import type { Summary } from "./types";
 
 const PAGES: Record<string, (shell: Shell, chunks: Chunks, summary: Summary) => Promise<void>> = {
   trace: tracePage,
+  model: modelPage,
+  set: setPage,
+  scan: scanPage,
+  matrix: matrixPage,
   file: otherPage,
 };
 

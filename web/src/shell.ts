@@ -257,14 +257,14 @@ export class Shell {
     const observer = new IntersectionObserver(
       (entries) => {
         for (const entry of entries) visible.set(entry.target, entry.intersectionRect.height);
-        let best: Element | undefined;
-        for (const [element, height] of visible) if (height > (best ? (visible.get(best) ?? 0) : 0)) best = element;
+        /* The first that shows more than its end. */
+        const best = this.sections.find((section) => (visible.get(section.element) ?? 0) > Math.min(90, section.element.clientHeight / 2));
         for (const link of this.nav.querySelectorAll("a")) {
           if (link.dataset["section"] === best?.id) link.setAttribute("aria-current", "true");
           else link.removeAttribute("aria-current");
         }
       },
-      { threshold: [0, 0.1, 0.3, 0.6, 1] },
+      { rootMargin: "-100px 0px 0px 0px", threshold: [0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1] },
     );
     for (const section of this.sections) observer.observe(section.element);
   }

@@ -69,10 +69,13 @@ export class VirtualTable {
     this.arrange();
   }
 
-  /** Sorts by a column, largest first. */
-  sortBy(column: number): void {
-    this.sortColumn = column;
-    this.descending = true;
+  /** Selects the first row, so that what belongs to a row is in sight. */
+  selectFirst(): void {
+    if (this.order.length > 0) this.choose(0);
+  }
+
+  sortAscending(): void {
+    this.descending = false;
     this.arrange();
   }
 

@@ -126,7 +126,7 @@ export class Timeline {
       series,
       scales: { x: { time: false, min: this.window[0], max: this.window[1] }, y: { range: (_, __, high) => [0, high > 0 ? high * 1.06 : 1] } },
       axes: [
-        { ...axis, values: (_, ticks) => ticks.map((tick) => this.time(tick)), space: 90 },
+        { ...axis, values: (_, ticks) => ticks.map((tick) => this.time(tick)), space: this.data.unit ? 160 : 90 },
         { ...axis, values: (_, ticks) => ticks.map((tick) => this.amount(tick)), size: 72, ...(this.measure === "blocks" ? {} : { incrs: POWERS }) },
       ],
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
@@ -149,6 +149,8 @@ export class Timeline {
     const ratio = window.devicePixelRatio || 1;
     ctx.save();
     ctx.font = `${10 * ratio}px ${color("--sans")}`;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
     let textEnd = -1;
     this.data.mark_time.forEach((time, index) => {
       const x = plot.valToPos(time, "x", true);
@@ -210,7 +212,7 @@ export class Timeline {
         append(body, el("tr", {}, el("td", {}, this.time(this.data.time[i] ?? 0)), el("td", { class: "number" }, bytes(high)), el("td", { class: "number" }, count(this.data.live_allocs[i] ?? 0))));
       }
       const head = el("tr", {}, el("th", {}, "time"), el("th", {}, "highest bytes"), el("th", {}, "live blocks"));
-      append(details, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "timeline as a table" }, el("table", {}, el("thead", {}, head), body)));
+      append(details, el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "timeline as a table" }, el("table", {}, el("thead", {}, head), body)));
       if (step > 1) append(details, el("p", { class: "quiet" }, `A row for every ${step} intervals.`));
     });
     return details;

@@ -2,12 +2,14 @@
 import { histogram } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, choice, el, name } from "../dom";
+import { table } from "../facts";
+import { figures, type Figure } from "../figures";
 import { Flame, type FlameData } from "../flame";
 import { baseName, bytes, count, duration, percent, signed } from "../format";
 import type { Shell } from "../shell";
 import { VirtualTable } from "../table";
 import { Timeline, type TimelineData } from "../timeline";
-import type { Summary } from "../types";
+import type { JsonMap, Summary } from "../types";
 
 const WHAT = ["peak", "leaks", "total", "temporaries"] as const;
 type What = (typeof WHAT)[number];
@@ -25,7 +27,7 @@ interface TraceView {
   frees: number;
   duration_us: number;
   peak_time_us: number;
-  measures: Record<What, { bytes: number; allocs: number; known: boolean }>;
+  measures: Record<What, { bytes: number; allocs: number; known: boolean; error_bytes: number }>;
   profile: string | null;
   time_unit: string | null;
   has_order: boolean;
@@ -43,19 +45,16 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
   await flameSection(shell, chunks, views, known);
   if (views.length === 1) {
     await stackSection(shell, chunks, first, known);
-    await histogramSection(shell, chunks, first);
+    partSection(shell, summary);
+    if (first.has_order) await histogramSection(shell, chunks, first);
   }
 }
 
 // ---- Figures ----
 
-function figure(label: string, value: string, note: string): HTMLElement {
-  return el("div", { class: "figure" }, el("dt", {}, label), el("dd", {}, el("strong", {}, value), el("span", {}, note)));
-}
-
 function numbers(shell: Shell, views: TraceView[]): void {
   const section = shell.section("overview", "Overview", views.length === 2 ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer stats ${shell.path()}`);
-  const list = el("dl", { class: "figures" });
+  const list: Figure[] = [];
   const a = views[0] as TraceView;
   const b = views[1];
   for (const what of WHAT) {
@@ -64,23 +63,23 @@ function numbers(shell: Shell, views: TraceView[]): void {
     if (!measure.known || (other && !other.known)) continue;
     if (other) {
       const change = other.bytes - measure.bytes;
-      append(list, figure(what, signed(bytes(change), change), `${bytes(measure.bytes)} → ${bytes(other.bytes)}`));
+      list.push({ label: what, value: signed(bytes(change), change), note: `${bytes(measure.bytes)} → ${bytes(other.bytes)}` });
     } else {
-      append(list, figure(what, bytes(measure.bytes), `${count(measure.allocs)} blocks, ${MEANING[what]}`));
+      list.push({ label: what, value: bytes(measure.bytes), note: `${plusMinus(measure.error_bytes).trim()} ${count(measure.allocs)} blocks, ${MEANING[what]}`.trim() });
     }
   }
   const last = b ?? a;
   const time = (value: number): string => (last.time_unit ? `${count(value)} ${last.time_unit}` : duration(value));
-  append(list, figure("duration", time(last.duration_us), b ? `${time(a.duration_us)} → ${time(b.duration_us)}` : `peak at ${time(a.peak_time_us)}`));
-  append(list, figure("events", count(last.events), b ? `${count(a.events)} → ${count(b.events)}` : `${count(a.allocs)} allocations, ${count(a.frees)} frees`));
-  section.body.append(list);
+  if (last.duration_us > 0) list.push({ label: "duration", value: time(last.duration_us), note: b ? `${time(a.duration_us)} → ${time(b.duration_us)}` : `peak at ${time(a.peak_time_us)}` });
+  if (last.has_order) list.push({ label: "events", value: count(last.events), note: b ? `${count(a.events)} → ${count(b.events)}` : `${count(a.allocs)} allocations, ${count(a.frees)} frees` });
+  section.body.append(figures(list));
 }
 
 // ---- Timeline ----
 
 async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, view: TraceView, index: number, total: number): Promise<void> {
   const group = index === 0 ? "timeline" : "timeline_b";
-  if (chunks.count(`${group}.time`) === 0) return;
+  if (chunks.count(`${group}.time`) === 0 || view.end_us <= view.begin_us) return;
   const id = index === 0 ? "timeline" : "timeline-b";
   const title = total === 1 ? "Timeline" : `Timeline of ${baseName(summary.files[index]?.name ?? "")}`;
   const path = shell.path(index);
@@ -134,6 +133,7 @@ async function loadFlame(chunks: Chunks, what: What): Promise<FlameData> {
     own: await chunks.f64(`${group}.own`),
     allocs: await chunks.f64(`${group}.allocs`),
   };
+  if (chunks.has(`${group}.error`)) data.error = await chunks.f64(`${group}.error`);
   if (chunks.has(`${group}.before`)) {
     data.before = await chunks.f64(`${group}.before`);
     data.after = await chunks.f64(`${group}.after`);
@@ -183,12 +183,26 @@ async function flameSection(shell: Shell, chunks: Chunks, views: TraceView[], kn
     what,
     (value) => void change(value).then(() => keep(0)),
   );
-  append(section.controls, choices.element);
+  const direction = choice(
+    "Direction",
+    [
+      { value: "icicle", label: "icicle", title: "Callers above" },
+      { value: "flame", label: "flame", title: "Callers below" },
+    ],
+    "icicle",
+    (value) => flame.flip(value === "flame"),
+  );
+  append(section.controls, choices.element, direction.element);
   append(section.body, details, flame.element, empty, found);
   if (both) append(section.body, el("p", { class: "quiet" }, "Red frames grew, blue frames shrank; the width has room for both files."));
   await change(what);
   shell.onSearch(search);
   shell.onEscape(() => flame.reset());
+}
+
+/** The error of an estimate; nothing for exact numbers. */
+function plusMinus(error: number): string {
+  return error > 0 ? ` ± ${bytes(error)}` : "";
 }
 
 function describe(target: HTMLElement, data: FlameData, flame: Flame, frame: number): void {
@@ -203,7 +217,7 @@ function describe(target: HTMLElement, data: FlameData, flame: Flame, frame: num
     const after = data.after[frame] ?? 0;
     append(numbersLine, el("strong", {}, signed(bytes(after - before), after - before)), ` · ${bytes(before)} → ${bytes(after)}`);
   } else {
-    append(numbersLine, el("strong", {}, bytes(data.bytes[frame] ?? 0)), ` · ${percent(data.bytes[frame] ?? 0, all)} · ${count(data.allocs[frame] ?? 0)} blocks`);
+    append(numbersLine, el("strong", {}, bytes(data.bytes[frame] ?? 0)), plusMinus(data.error?.[frame] ?? 0), ` · ${percent(data.bytes[frame] ?? 0, all)} · ${count(data.allocs[frame] ?? 0)} blocks`);
     if (own > 0) append(numbersLine, ` · ${bytes(own)} in this frame itself`);
   }
   target.replaceChildren(line, el("p", { class: "frame" }, name(data.name[frame] ?? ""), name(data.place[frame] ?? "", "place")), numbersLine);
@@ -234,7 +248,7 @@ async function stackSection(shell: Shell, chunks: Chunks, view: TraceView, known
   columns.push({ title: "blocks", width: "4.6rem", numeric: true, value: (row) => blocks[row] ?? 0, text: (row) => count(blocks[row] ?? 0) });
   if (view.has_order)
     columns.push({ title: "mean life", width: "5.4rem", numeric: true, help: "Mean lifetime of the blocks that were freed", value: (row) => lifetime[row] ?? -1, text: (row) => ((lifetime[row] ?? -1) < 0 ? "·" : duration(lifetime[row] ?? 0)) });
-  const table = new VirtualTable({
+  const stackTable = new VirtualTable({
     label: "Stacks",
     columns,
     rows,
@@ -243,11 +257,34 @@ async function stackSection(shell: Shell, chunks: Chunks, view: TraceView, known
     select: (row) => {
       const list = el("ol", { class: "frames" });
       for (const frame of stack(row)) append(list, el("li", {}, name(frame)));
-      panel.replaceChildren(...(growing[row] ? [el("p", {}, el("span", { class: "chip warning" }, "keeps growing"))] : []), list);
+      panel.replaceChildren(...(growing[row] && view.has_order ? [el("p", {}, el("span", { class: "chip warning" }, "keeps growing"))] : []), list);
     },
   });
-  append(section.body, el("div", { class: "beside" }, table.element, panel));
-  shell.onSearch((query) => table.filter(query));
+  append(section.body, el("div", { class: "beside" }, stackTable.element, panel));
+  stackTable.selectFirst();
+  shell.onSearch((query) => stackTable.filter(query));
+}
+
+// ---- Phases and threads ----
+
+const PART_UNITS: Record<string, string> = {
+  "[].begin": "microseconds",
+  "[].duration": "microseconds",
+  "[].peak": "bytes",
+  "[].leaks": "bytes",
+  "[].live_at_end": "bytes",
+  "[].allocated": "bytes",
+};
+
+function partSection(shell: Shell, summary: Summary): void {
+  const phases = (summary.view["phases"] ?? []) as JsonMap[];
+  const threads = (summary.view["threads"] ?? []) as JsonMap[];
+  if (phases.length === 0 && threads.length === 0) return;
+  const section = shell.section("parts", "Phases and threads", `coffer stats ${shell.path()}`);
+  const row = el("div", { class: "charts" });
+  for (const [title, rows] of [["Between markers", phases], ["By thread", threads]] as const)
+    if (rows.length > 0) append(row, el("figure", { class: "chart" }, el("figcaption", {}, title), table(rows, "", PART_UNITS)));
+  section.body.append(row);
 }
 
 // ---- Histograms ----
@@ -258,7 +295,7 @@ async function histogramSection(shell: Shell, chunks: Chunks, view: TraceView): 
   const lifetimes = await chunks.f64("lifetimes.count");
   const row = el("div", { class: "charts" });
   append(row, histogram("Blocks by size", powers(sizes, bytes)));
-  if (view.has_order && !view.time_unit) append(row, histogram("Freed blocks by lifetime", powers(lifetimes, duration)));
+  if (!view.time_unit) append(row, histogram("Freed blocks by lifetime", powers(lifetimes, duration)));
   section.body.append(row);
 }
 

@@ -1,0 +1,27 @@
+/* Pictures of tensors, for the page of a model. */
+#ifndef COFFER_PAGE_PAGE_MODEL_H
+#define COFFER_PAGE_PAGE_MODEL_H
+
+#include "coffer/tensors.h"
+#include "page/page.h"
+
+/* A tensor as a grid of means: its first dimension down, all others across. */
+typedef struct coffer__page_map {
+    uint32_t tensor, width, height;
+    float *cells;
+} coffer__page_map;
+
+typedef struct coffer__page_maps {
+    coffer__page_map *list; /* the largest tensors, largest first */
+    size_t count;
+    size_t skipped; /* tensors with two dimensions or more that have none */
+} coffer__page_maps;
+
+/* Reads every value of the tensors it draws. A tensor that cannot be read or decoded has no picture. */
+coffer_status coffer__page_maps_new(coffer__page_maps *out, const coffer_tensors *set, coffer_error *err);
+void coffer__page_maps_free(coffer__page_maps *maps);
+/* "maps.tensor", ".width", ".height" and ".cells", of tensors before `tensors`. */
+void coffer__page_add_maps(coffer_chunks *chunks, const coffer__page_maps *maps, size_t tensors,
+                           uint32_t detail);
+
+#endif

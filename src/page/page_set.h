@@ -1,0 +1,21 @@
+/* State and functions that the files of the page of sets share. */
+#ifndef COFFER_PAGE_PAGE_SET_H
+#define COFFER_PAGE_PAGE_SET_H
+
+#include "coffer/mldf.h"
+#include "page/page.h"
+
+#include <stdio.h>
+
+typedef struct coffer__page_set_state {
+    coffer_mldf *sets[2];
+    coffer_mldf_stats *stats[2];
+    size_t count;
+} coffer__page_set_state;
+
+/* "samples.…": evenly chosen samples, their values as text, and thumbnails of the first field with pictures.
+ */
+coffer_status coffer__page_add_samples(coffer_chunks *chunks, const coffer_mldf *set, uint32_t detail,
+                                       coffer_error *err);
+
+#endif

@@ -1,0 +1,293 @@
+// Reads reports in Chromium as a person would: node test/browser.mjs COFFER. Needs the package chromium; `make check-web` runs it.
+import { chromium } from "playwright-core";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import assert from "node:assert/strict";
+
+const BROWSER = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const coffer = resolve(process.argv[2] ?? "build/dev/coffer");
+const tests = join(dirname(fileURLToPath(import.meta.url)), "../../tests");
+const folder = mkdtempSync(join(tmpdir(), "coffer-web-"));
+const HOSTILE = ["</script><script>window.harmed=1</script>", "javascript:window.harmed=1", "<svg onload=window.harmed=1>", "photo\u202egpj.exe", "}</style><style>*{display:none}", "<img src=x onerror=window.harmed=1>"];
+
+if (!BROWSER) {
+  console.log("chromium is not installed: skipped");
+  process.exit(77);
+}
+
+function run(...words) {
+  return execFileSync(coffer, words, { encoding: "utf8", cwd: folder, stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 28 });
+}
+
+function json(...words) {
+  return JSON.parse(run(...words, "--json"));
+}
+
+function report(name, ...files) {
+  const output = join(folder, `${name}.html`);
+  try {
+    run("report", ...files, "-o", output);
+  } catch (problem) {
+    if (problem.status !== 1) throw new Error(`${files}: ${problem.stderr}`);
+  }
+  return output;
+}
+
+function makeFiles() {
+  const stacks = [];
+  for (let i = 0; i < 400; i++) stacks.push(`main;load_${i % 7};read_${i % 31};leaf_${i} ${1000 + i * 37}`);
+  for (const name of HOSTILE) stacks.push(`main;${name} 123456`);
+  writeFileSync(join(folder, "stacks <b>& 'name'.collapsed"), stacks.join("\n"));
+  const trace = join(tests, "vectors/mlyze/mixed.mlyze");
+  const heaptrack = join(tests, "compat/mlyze-tools/grow.heaptrack.zst");
+  return {
+    trace: { path: trace, page: report("trace", trace) },
+    hostile: { path: "stacks <b>& 'name'.collapsed", page: report("hostile", "stacks <b>& 'name'.collapsed") },
+    comparison: { path: trace, page: report("comparison", trace, heaptrack) },
+    model: { path: join(tests, "compat/mcf/mantle-q4.mcf"), page: report("model", join(tests, "compat/mcf/mantle-q4.mcf")) },
+    set: { path: join(tests, "compat/mldf/tutorial-writer.mldf"), page: report("set", join(tests, "compat/mldf/tutorial-writer.mldf")) },
+    scan: { path: join(tests, "compat/mscan/scanner-io-two-appends.mscan"), page: report("scan", join(tests, "compat/mscan/scanner-io-two-appends.mscan")) },
+    matrix: { path: join(tests, "compat/pycauset/float64.pycauset"), page: report("matrix", join(tests, "compat/pycauset/float64.pycauset")) },
+    damaged: { path: join(tests, "vectors/mlyze/truncated-event.mlyze"), page: report("damaged", join(tests, "vectors/mlyze/truncated-event.mlyze")) },
+  };
+}
+
+const files = makeFiles();
+const profile = mkdtempSync(join(tmpdir(), "coffer-chromium-"));
+const browser = await chromium.launchPersistentContext(profile, { executablePath: BROWSER, args: FLAGS, viewport: { width: 1280, height: 900 } });
+
+async function open(file, hash = "") {
+  const tab = await browser.newPage();
+  tab.problems = [];
+  tab.on("console", (message) => ["error", "warning"].includes(message.type()) && tab.problems.push(message.text()));
+  tab.on("pageerror", (problem) => tab.problems.push(String(problem)));
+  tab.on("request", (request) => {
+    if (!/^(data:|blob:)/.test(request.url()) && request.url().split("#")[0] !== pathToFileURL(file.page).href) tab.problems.push(`request: ${request.url()}`);
+  });
+  await tab.goto(pathToFileURL(file.page).href + hash);
+  await tab.waitForSelector("html[data-ready]", { timeout: 60000 });
+  return tab;
+}
+
+async function close(tab) {
+  assert.deepEqual(tab.problems, []);
+  await tab.close();
+}
+
+const text = (tab, selector) => tab.locator(selector).first().innerText();
+const digits = (value) => value.replace(/[\u202f\s]/g, "");
+const figure = async (tab, label) => digits(await tab.locator(".figure", { has: tab.locator(`dt:text-is("${label}")`) }).locator("strong").innerText());
+
+const CHECKS = {
+  async "every page fits every width, in both themes, and axe finds nothing serious"() {
+    for (const [name, file] of Object.entries(files)) {
+      const tab = await open(file);
+      for (const width of [400, 2560, 1280]) {
+        await tab.setViewportSize({ width, height: 900 });
+        const overflow = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(overflow <= 0, `${name} is ${overflow} pixels wider than ${width}`);
+      }
+      for (const scheme of ["light", "dark"]) {
+        await tab.emulateMedia({ colorScheme: scheme });
+        await tab.evaluate(AXE);
+        const results = await tab.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+        const serious = results.violations.filter((item) => ["serious", "critical"].includes(item.impact));
+        assert.deepEqual(serious.map((item) => `${name}, ${scheme}: ${item.id}: ${item.nodes[0]?.html}`), []);
+      }
+      await close(tab);
+    }
+  },
+
+  async "the numbers of a trace are those of --json"() {
+    const tab = await open(files.trace);
+    const info = json("info", files.trace.path);
+    const peak = json("flame", files.trace.path, "--what", "peak");
+    assert.equal(await figure(tab, "events"), String(info.events));
+    await tab.locator("#flame .choice button", { hasText: "total" }).click();
+    const total = json("flame", files.trace.path, "--what", "total");
+    await tab.waitForFunction((bytes) => document.querySelector("#flame .details strong")?.textContent === bytes, bytes(total.value));
+    assert.equal(await figure(tab, "peak"), digits(bytes(peak.value)));
+    await close(tab);
+  },
+
+  async "the numbers of a model, a set, a scan and a matrix are those of --json"() {
+    let tab = await open(files.model);
+    const info = json("info", files.model.path);
+    assert.equal(await figure(tab, "tensors"), String(info.tensors?.count ?? info.tensors));
+    await close(tab);
+    tab = await open(files.set);
+    assert.equal(await figure(tab, "samples"), String(json("stats", files.set.path).samples));
+    assert.equal(await tab.locator(".gallery li").count(), json("stats", files.set.path).samples);
+    await tab.locator("#gallery").scrollIntoViewIfNeeded();
+    await tab.waitForFunction(() => [...document.querySelectorAll(".gallery img")].every((image) => image.complete && image.naturalWidth > 0));
+    await close(tab);
+    tab = await open(files.scan);
+    assert.equal(await figure(tab, "records"), String(json("info", files.scan.path).records));
+    await close(tab);
+    tab = await open(files.matrix);
+    const stats = json("stats", files.matrix.path);
+    assert.equal(await figure(tab, "shape"), `${stats.rows}×${stats.cols}`);
+    assert.equal(Number((await figure(tab, "largest")).replace("−", "-")), Number(stats.max.toPrecision(6)));
+    await close(tab);
+  },
+
+  async "findings are shown as check prints them"() {
+    const tab = await open(files.damaged);
+    let checked;
+    try {
+      checked = json("check", files.damaged.path);
+    } catch (problem) {
+      checked = JSON.parse(problem.stdout);
+    }
+    assert.ok(checked.findings.length > 0);
+    const shown = await tab.locator("#findings tbody tr td:last-child").allInnerTexts();
+    assert.deepEqual(shown, checked.findings.map((finding) => finding.text));
+    assert.match(await text(tab, ".chip.error"), /1 error/);
+    await close(tab);
+  },
+
+  async "hostile names stay text"() {
+    const tab = await open(files.hostile);
+    await tab.keyboard.press("/");
+    await tab.keyboard.type("harmed");
+    await tab.waitForFunction(() => document.querySelector("#flame .body > .readout")?.textContent.includes("4 frames match"));
+    const rows = await tab.locator("#stacks .vt-body .vt-row").count();
+    assert.equal(rows, 4);
+    assert.equal(await tab.evaluate(() => globalThis.harmed), undefined);
+    assert.equal(await tab.locator("img, svg, iframe, object, embed").count(), 0);
+    assert.equal(await tab.locator("a:not([href^='#'])").count(), 0);
+    await tab.locator("#search").fill("gpj");
+    await tab.waitForFunction(() => document.querySelector("#stacks .vt-body .vt-row")?.textContent.includes("‹U+202E›"));
+    await close(tab);
+  },
+
+  async "the keyboard is enough"() {
+    const tab = await open(files.hostile);
+    await tab.keyboard.press("?");
+    assert.ok(await tab.locator("dialog[open]").isVisible());
+    await tab.keyboard.press("Escape");
+    await tab.locator("dialog[open]").waitFor({ state: "detached" });
+    await tab.keyboard.press("3");
+    await tab.waitForFunction(() => location.hash !== "");
+    await tab.locator(".flame").focus();
+    await tab.keyboard.press("ArrowDown");
+    await tab.waitForFunction(() => document.querySelector("#flame .frame")?.textContent.startsWith("main"));
+    await tab.keyboard.press("ArrowDown");
+    const below = await text(tab, "#flame .frame");
+    await tab.keyboard.press("ArrowRight");
+    assert.notEqual(await text(tab, "#flame .frame"), below);
+    await tab.keyboard.press("Enter");
+    await tab.waitForFunction(() => location.hash.includes("frame="));
+    const link = await tab.evaluate(() => location.hash);
+    const chosen = await text(tab, "#flame .frame");
+    await tab.keyboard.press("Escape");
+    await tab.waitForFunction(() => !location.hash.includes("frame="));
+    await close(tab);
+    const again = await open(files.hostile, link);
+    await again.waitForFunction((name) => document.querySelector("#flame .frame")?.innerText === name, chosen);
+    await again.locator("#stacks .vt").focus();
+    await again.keyboard.press("ArrowDown");
+    assert.ok((await again.locator(".stack-panel .frames li").count()) > 0);
+    await close(again);
+  },
+
+  async "the theme can be chosen, and is kept"() {
+    const tab = await open(files.trace);
+    const background = () => tab.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const before = await background();
+    await tab.keyboard.press("t");
+    assert.notEqual(await background(), before);
+    await tab.keyboard.press("t");
+    assert.equal(await background(), before);
+    await close(tab);
+  },
+
+  async "dragging in the timeline zooms, and Escape shows the whole run"() {
+    const tab = await open(files.trace);
+    await tab.locator("#timeline").scrollIntoViewIfNeeded();
+    const box = await tab.locator("#timeline .u-over").boundingBox();
+    await tab.mouse.move(box.x + box.width * 0.3, box.y + 50);
+    await tab.mouse.down();
+    await tab.mouse.move(box.x + box.width * 0.6, box.y + 60, { steps: 5 });
+    await tab.mouse.up();
+    await tab.waitForFunction(() => document.querySelector("#timeline .command")?.textContent.includes("--window"));
+    const words = (await text(tab, "#timeline .command")).match(/--window (\S+)/);
+    run("peak", files.trace.path, "--window", words[1]);
+    await tab.keyboard.press("Escape");
+    await tab.waitForFunction(() => !document.querySelector("#timeline .command")?.textContent.includes("--window"));
+    await close(tab);
+  },
+
+  async "choosing rows and frames again and again leaves nothing behind"() {
+    const tab = await open(files.model);
+    const session = await tab.context().newCDPSession(tab);
+    const measure = async () => {
+      await session.send("HeapProfiler.collectGarbage");
+      const { metrics } = await session.send("Performance.getMetrics");
+      return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
+    };
+    await session.send("Performance.enable");
+    await tab.locator("#tensors .vt").focus();
+    const press = async (count) => {
+      for (let i = 0; i < count; i++) await tab.keyboard.press(i % 8 < 4 ? "ArrowDown" : "ArrowUp");
+    };
+    await press(40);
+    const before = await measure();
+    await press(160);
+    const after = await measure();
+    assert.ok(after.Nodes <= before.Nodes + 200, `${after.Nodes - before.Nodes} more nodes`);
+    assert.ok(after.JSEventListeners <= before.JSEventListeners + 50, `${after.JSEventListeners - before.JSEventListeners} more listeners`);
+    await close(tab);
+  },
+
+  async "print shows every section without the tools"() {
+    const tab = await open(files.trace);
+    await tab.emulateMedia({ media: "print" });
+    assert.equal(await tab.locator(".tools").isVisible(), false);
+    assert.equal(await tab.locator("#stacks").isVisible(), true);
+    await close(tab);
+  },
+
+  async "a heat map says the value under the cursor"() {
+    const tab = await open(files.matrix);
+    await tab.locator(".heat").focus();
+    await tab.keyboard.press("ArrowRight");
+    await tab.keyboard.press("ArrowDown");
+    const cells = run("convert", files.matrix.path, "-", "--to", "csv").trim().split("\n").map((line) => line.split(",").map(Number));
+    const shown = Number((await text(tab, ".heat-frame .readout strong")).replace("−", "-").replace("e−", "e-"));
+    assert.ok(Math.abs(shown - cells[1][1]) <= 1e-5 * Math.abs(cells[1][1]), `${shown} is not ${cells[1][1]}`);
+    await close(tab);
+  },
+};
+
+function bytes(value) {
+  const units = ["B", "KiB", "MiB", "GiB"];
+  let unit = 0;
+  while (value >= 1024 && unit < 3) {
+    value /= 1024;
+    unit++;
+  }
+  return `${value.toFixed(unit === 0 || value >= 100 || Number.isInteger(value) ? 0 : value >= 10 ? 1 : 2)} ${units[unit]}`;
+}
+
+let failed = 0;
+for (const [name, check] of Object.entries(CHECKS)) {
+  const begin = Date.now();
+  try {
+    await check();
+    console.log(`ok: ${name} (${((Date.now() - begin) / 1000).toFixed(1)} s)`);
+  } catch (problem) {
+    failed++;
+    console.log(`FAILED: ${name}\n${problem.stack ?? problem}`);
+  }
+}
+await browser.close();
+rmSync(profile, { recursive: true, force: true });
+rmSync(folder, { recursive: true, force: true });
+process.exit(failed ? 1 : 0);
