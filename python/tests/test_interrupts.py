@@ -3,7 +3,6 @@
 Signals come after an amount of CPU time, and delays are CPU time: other programs on the machine do not matter.
 """
 
-import functools
 import json
 import os
 import signal
@@ -16,6 +15,7 @@ import pytest
 import coffer
 
 _ROWS = 1 << 21
+_arrays = {}  # made before a signal is due: NumPy cannot be stopped
 
 
 def _sparse_model():
@@ -42,17 +42,17 @@ def big_files(tmp_path_factory):
         for i in range(5000):
             writer.add({"label": i})
     os.chdir(before)
-    return folder
-
-
-@functools.lru_cache
-def _many_samples():
-    return np.arange(8 * _ROWS) * 7919 % 5000
+    _arrays["samples"] = np.arange(8 * _ROWS)
+    _arrays["samples"] *= 7919
+    _arrays["samples"] %= 5000
+    _arrays["matrix"] = np.zeros((1 << 14, 4096), "f4")
+    yield folder
+    _arrays.clear()
 
 
 def _batch():
     with coffer.open("big.mldf") as data:
-        data.batch(_many_samples(), ["label"])
+        data.batch(_arrays["samples"], ["label"])
 
 
 LONG = {
@@ -66,7 +66,7 @@ LONG = {
     "heatmap": lambda: coffer.open("big.mscan").heatmap(rows="block"),
     "statistics of tensors": lambda: coffer.open("big.safetensors").stats(threads=1),
     "batch": _batch,
-    "write": lambda: coffer.pycauset.write("out.pycauset", np.broadcast_to(np.zeros(4096, "f4"), (1 << 14, 4096))),
+    "write": lambda: coffer.pycauset.write("out.pycauset", _arrays["matrix"]),
 }
 
 
