@@ -157,8 +157,8 @@ uint32_t coffer__record_python(coffer__record_thread *thread, uint64_t *out, uin
 /* Whether a return address is in the function that runs Python code. */
 bool coffer__record_python_is_evaluator(uintptr_t pc);
 
-/* A text of the interpreter as UTF-8; returns its length. */
-size_t coffer__record_python_text(char *out, size_t max, const void *text);
+/* A text of the interpreter as UTF-8; returns its length. object : the text. */
+size_t coffer__record_python_text(char *out, size_t max, const void *object);
 
 /* ---- record_snapshot.c ---- */
 
