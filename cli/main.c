@@ -116,6 +116,8 @@ static int set_remote(const cli_args *args)
     opts.cache_folder = cli_value(args, "cache-dir");
     opts.download = cli_has(args, "download");
     opts.one_version = true;
+    /* A check reads payloads once for checksums and once for their values. */
+    opts.spool = strcmp(args->verb->name, "check") == 0 && cli_has(args, "full");
     return coffer_remote_configure(&opts, &err) ? cli_fail(NULL, &err, NULL) : CLI_OK;
 }
 

@@ -112,7 +112,7 @@ def _serve(listener, port, rate, trip):
 
 
 class Link:
-    """port : where clients connect. server : the port behind it."""
+    """port : where clients connect. server : the port of the server."""
 
     def __init__(self, server, rate, trip):
         listener = socket.create_server(("127.0.0.1", 0), backlog=128)

@@ -1,7 +1,7 @@
 """Remote files over a line of 1 Gbit/s with 20 ms, next to curl and other loaders: remote.py BUILD DATA [--megabytes N] [--json FILE]
 
-nginx serves the files; between it and the programs is `tc netem` in a network namespace, or link.py where the kernel has no
-netem. Every figure is the best of some runs, as a share of what the line carries.
+nginx serves the files; link.py is the line between it and the programs. Every figure is the best of some runs, as a share of what
+the line carries.
 """
 import argparse
 import importlib.util

@@ -130,11 +130,13 @@ typedef struct coffer_remote_opts {
     const char *cache_folder; /* blocks are also kept here, for later programs; at first COFFER_CACHE_DIR */
     bool one_version;         /* an address that was opened once shows the same version of its file until the
                                * process ends, or fails with COFFER_E_CHANGED. For programs that do one thing. */
+    bool spool; /* blocks of a file that is larger than the memory for them go to an unnamed temporary file,
+                 * too: for work that reads a file more than once */
 } coffer_remote_opts;
 
-#define COFFER_REMOTE_OPTS_INIT                                 \
-    {                                                           \
-        sizeof(coffer_remote_opts), false, 0, 0, 0, NULL, false \
+#define COFFER_REMOTE_OPTS_INIT                                        \
+    {                                                                  \
+        sizeof(coffer_remote_opts), false, 0, 0, 0, NULL, false, false \
     }
 
 COFFER_API void coffer_remote_opts_init(coffer_remote_opts *opts, uint32_t struct_size);

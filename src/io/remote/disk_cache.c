@@ -9,6 +9,7 @@
 #include "io/os.h"
 #include "io/remote/remote.h"
 #include "io/remote/sigv4.h"
+#include "io/temporary.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -55,6 +56,18 @@ coffer__disk_cache *coffer__disk_cache_open(const char *folder, const char *name
     cache->blocks = open_part(folder, name, etag, size, "blocks");
     cache->sums = cache->blocks >= 0 ? open_part(folder, name, etag, size, "sums") : -1;
     if (cache->sums >= 0)
+        return cache;
+    coffer__disk_cache_close(cache);
+    return NULL;
+}
+
+coffer__disk_cache *coffer__disk_cache_open_unnamed(void)
+{
+    coffer__disk_cache *cache = coffer__malloc(sizeof *cache);
+    if (!cache)
+        return NULL;
+    cache->blocks = cache->sums = -1;
+    if (!coffer__temporary_unnamed(&cache->blocks, NULL) && !coffer__temporary_unnamed(&cache->sums, NULL))
         return cache;
     coffer__disk_cache_close(cache);
     return NULL;

@@ -12,6 +12,8 @@ typedef struct coffer__disk_cache coffer__disk_cache;
  * name : the address without credentials; etag : of the version. */
 coffer__disk_cache *coffer__disk_cache_open(const char *folder, const char *name, const char *etag,
                                             uint64_t size);
+/* The same in unnamed files, for this process alone. */
+coffer__disk_cache *coffer__disk_cache_open_unnamed(void);
 void coffer__disk_cache_close(coffer__disk_cache *cache);
 /* False when the block is not there, or damaged. len : of the block, shorter at the end of the file. */
 bool coffer__disk_cache_load(coffer__disk_cache *cache, uint64_t block, void *out, size_t len);

@@ -20,6 +20,7 @@ typedef struct coffer__remote_settings {
     unsigned parallel;    /* requests at once */
     unsigned deadline_ms; /* longest time without any progress of a read */
     bool one_version;     /* a file that was opened once is not opened again */
+    bool spool;           /* blocks of large files go to an unnamed temporary file */
     bool download;        /* where a server has no ranges, fetch the whole file */
     char *cache_folder;   /* or NULL */
 } coffer__remote_settings;

@@ -99,6 +99,8 @@ static coffer_status ask_first(coffer__remote_file *file, coffer__direct_read *r
     if (settings->cache_folder && file->is_pinned)
         file->disk =
             coffer__disk_cache_open(settings->cache_folder, file->address.shown, file->etag, file->size);
+    else if (settings->spool && file->size > settings->cache_bytes)
+        file->disk = coffer__disk_cache_open_unnamed();
     keep_beginning(file, read->out, (size_t)fetch->got);
     return COFFER_OK;
 }

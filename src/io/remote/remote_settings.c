@@ -15,7 +15,9 @@ COFFER__INIT_FUNCTION(coffer_remote_opts, COFFER_REMOTE_OPTS_INIT)
 #define DEADLINE_DEFAULT_MS 180000
 
 static coffer__remote_settings settings = {
-    CACHE_DEFAULT, PARALLEL_DEFAULT, DEADLINE_DEFAULT_MS, false, false, NULL
+    .cache_bytes = CACHE_DEFAULT,
+    .parallel = PARALLEL_DEFAULT,
+    .deadline_ms = DEADLINE_DEFAULT_MS,
 };
 
 static void take_environment(void)
@@ -56,6 +58,7 @@ coffer_status coffer_remote_configure(const coffer_remote_opts *opts, coffer_err
     if (known.deadline_ms)
         settings.deadline_ms = known.deadline_ms;
     settings.download = known.download;
+    settings.spool = known.spool;
     settings.one_version = known.one_version;
     if (folder) {
         coffer__free(settings.cache_folder);

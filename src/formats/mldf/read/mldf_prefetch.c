@@ -13,7 +13,7 @@ static size_t locate_rows(coffer_range *out, const coffer_mldf *set, const uint6
     return found;
 }
 
-/* What cannot be located is left to the read, which reports it. */
+/* Values that cannot be located are left to the read, which reports it. */
 static size_t locate_values(coffer_range *out, const coffer_mldf *set, size_t field, const uint64_t *samples,
                             size_t count)
 {
