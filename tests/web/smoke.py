@@ -261,6 +261,43 @@ def sets(reports, tests):
     assert ends[-1] == len(data) and data[:2] == b"\xff\xd8", "the pictures are not JPEG files"
 
 
+def png(width, height):
+    """A picture of 8 bits with transparency."""
+    rows = b"".join(b"\0" + bytes((x * 7 + y) & 255 for x in range(4 * width)) for y in range(height))
+    parts = ((b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in parts
+    )
+
+
+def jpeg_size(data):
+    """Width and height, from the first start-of-frame segment."""
+    place = 2
+    while data[place + 1] not in (0xC0, 0xC2):
+        place += 2 + struct.unpack_from(">H", data, place + 2)[0]
+    height, width = struct.unpack_from(">HH", data, place + 5)
+    return width, height
+
+
+def thumbnails(reports, _):
+    """Pictures are made smaller in their proportions; a damaged one is counted, and the others are shown."""
+    for name, size in (("a/wide.png", (300, 150)), ("b/small.png", (20, 10)), ("b/tall.png", (100, 400))):
+        path = reports.folder / "pictures" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(*size))
+    (reports.folder / "pictures/b/damaged.png").write_bytes(png(40, 40)[:-40])
+    reports.run("pack", "pictures", "pictures.mldf", "--keep-going", "--force", status=(0, 1))
+    page = reports.page("pictures.mldf", status=(0, 1))
+    texts = page.texts()
+    names = [field["name"] for field in page.summary["view"]["fields"]]
+    paths = [texts[at] for at in page.numbers_of(f"samples.value.{names.index('path')}")]
+    data, ends = page.bytes_of("pictures.data"), page.numbers_of("pictures.ends")
+    sizes = {path: jpeg_size(data[begin:end]) for path, begin, end in zip(paths, (0, *ends), ends) if end > begin}
+    assert (sizes["a/wide.png"], sizes["b/small.png"], sizes["b/tall.png"]) == ((112, 56), (20, 10), (28, 112)), sizes
+    missing = sum(1 for path in paths if path not in sizes)
+    assert missing == 0 or any("cannot be shown" in note for note in page.summary["notes"])
+
+
 def other_files(reports, tests):
     """What other programs wrote has a page as well; a file that is not recognized has one that says so."""
     matrix = reports.folder / "matrix.mtx"
@@ -314,6 +351,7 @@ CHECKS = [
     ("scans", scans),
     ("matrices", matrices),
     ("sets", sets),
+    ("thumbnails", thumbnails),
     ("other files", other_files),
     ("damaged files", damaged_files),
     ("limits", limits),
