@@ -12,11 +12,13 @@ COFFER_BEGIN_DECLS
 typedef struct coffer_source coffer_source;
 
 typedef enum coffer_access {
-    COFFER_ACCESS_AUTO = 0,  /* map regular files once a view is asked for, read others */
-    COFFER_ACCESS_MAP = 1,   /* map or fail */
-    COFFER_ACCESS_READ = 2,  /* pread, never map */
-    COFFER_ACCESS_DIRECT = 3 /* pread past the page cache, where the file system can: for large files that are
-                              * read once; small reads are slow */
+    COFFER_ACCESS_AUTO = 0,   /* map regular files once a view is asked for, read others */
+    COFFER_ACCESS_MAP = 1,    /* map or fail */
+    COFFER_ACCESS_READ = 2,   /* pread, never map */
+    COFFER_ACCESS_DIRECT = 3, /* pread past the page cache, where the file system can: for large files that
+                               * are read once; small reads are slow */
+    COFFER_ACCESS_COPY = 4    /* as AUTO; the memory of a view of a local file may be written, which changes a
+                               * private copy of the page and never the file */
 } coffer_access;
 
 typedef struct coffer_source_opts {

@@ -28,7 +28,7 @@ Path = Union[str, "os.PathLike[str]"]
 __all__ = ["Model", "QuantTensor", "Editor", "edit", "load_file", "save_file", "safe_open", "pack", "unpack", "quantize"]
 
 _METHODS = {"fit": 0, "absmax": 1, "exact": 2}
-_ACCESS = {"auto": 0, "mmap": 1, "read": 2, "direct": 3}
+_ACCESS = {"auto": 0, "mmap": 1, "read": 2, "direct": 3, "copy": 4}
 
 
 class QuantTensor:
@@ -325,6 +325,11 @@ def _framework(name: str) -> str:
     raise ValueError(f"framework is {name!r}; it can be \"np\" or \"pt\"")
 
 
+def _mapping_for(framework: str) -> str:
+    """Tensors of torch may be written to, whatever their memory is."""
+    return "copy" if framework == "pt" else "auto"
+
+
 def _to(model: Model, name: str, framework: str, device: str = "cpu") -> Any:
     if framework == "np":
         value = model[name]
@@ -337,7 +342,7 @@ def _to(model: Model, name: str, framework: str, device: str = "cpu") -> Any:
 def load_file(path: Path, *, framework: str = "np") -> "Dict[str, Any]":
     """All tensors by name; framework "np" or "pt". Quantized ones are decoded to float32."""
     kind = _framework(framework)
-    with Model(path) as model:
+    with Model(path, access=_mapping_for(kind)) as model:
         return model._read_all(lambda name: _to(model, name, kind))
 
 
@@ -429,7 +434,7 @@ class safe_open:
         if self._framework == "np" and str(device) != "cpu":
             raise ValueError(f"device is {device!r}; NumPy arrays are on the cpu")
         self._device = device
-        self._model = Model(filename)
+        self._model = Model(filename, access=_mapping_for(self._framework))
 
     def keys(self) -> "List[str]":
         return sorted(self._model)

@@ -32,8 +32,9 @@ def _tensor(model: "_mcf.Model", name: str, device: Any = "cpu") -> torch.Tensor
 
 
 def load_file(path: Path, device: Any = "cpu") -> "Dict[str, torch.Tensor]":
-    """All tensors by name. On the CPU they share the memory of the file, so do not change them in place."""
-    with _mcf.Model(path) as model:
+    """All tensors by name. On the CPU they lie over the mapped file; what you change in place becomes a private copy,
+    and the file stays as it is."""
+    with _mcf.Model(path, access="copy") as model:
         return model._read_all(lambda name: _tensor(model, name, device))
 
 

@@ -111,14 +111,14 @@ static int open_memory(core_source *self, PyObject *object)
 
 static int parse_access(coffer_access *out, const char *name)
 {
-    static const char *const names[] = { "auto", "mmap", "read", "direct" };
+    static const char *const names[] = { "auto", "mmap", "read", "direct", "copy" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(name, names[i]) == 0) {
             *out = (coffer_access)i;
             return 0;
         }
     }
-    PyErr_Format(PyExc_ValueError, "access is '%s'; it can be auto, mmap, read or direct", name);
+    PyErr_Format(PyExc_ValueError, "access is '%s'; it can be auto, mmap, read, direct or copy", name);
     return -1;
 }
 

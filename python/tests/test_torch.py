@@ -15,6 +15,23 @@ def test_tensors_round_trip(dtype):
     assert loaded["x"].dtype == dtype and torch.equal(loaded["x"], values) and torch.equal(loaded["t"], values.t())
 
 
+def test_changing_loaded_tensors_leaves_the_file_alone(tmp_path):
+    tensors = {"a": torch.arange(6000.0), "b": torch.ones(3, dtype=torch.bfloat16)}
+    for name in ("m.mcf", "m.safetensors"):
+        path = tmp_path / name
+        coffer.torch.save_file(tensors, path)
+        before = path.read_bytes()
+        loaded = coffer.torch.load_file(path)
+        loaded["a"] += 1
+        loaded["b"].zero_()
+        assert torch.equal(loaded["a"], tensors["a"] + 1)
+        with coffer.mcf.safe_open(path, framework="pt") as file:
+            file.get_tensor("a").mul_(2)
+        assert path.read_bytes() == before
+        assert torch.equal(coffer.torch.load_file(path)["a"], tensors["a"])
+
+
+
 def test_a_module_gets_its_weights():
     model, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
     coffer.torch.save_file(model.state_dict(), "m.safetensors")

@@ -146,6 +146,7 @@ struct mapping {
 struct mapped_file {
     int fd;
     size_t len;
+    bool writable; /* pages that are written become private copies */
     coffer__journal *journal;
     _Atomic(struct mapping *) mapping; /* NULL for an empty file, and until it is needed */
 };
@@ -224,7 +225,7 @@ static coffer_status map_file(struct mapping **out, const struct mapped_file *ma
     struct mapping *mapping = coffer__malloc(sizeof *mapping);
     if (!mapping)
         return coffer__fail_no_memory(err, sizeof *mapping);
-    void *base = coffer__os_map(map->fd, map->len, map->journal != NULL);
+    void *base = coffer__os_map(map->fd, map->len, map->writable || map->journal);
     coffer_status status;
     if (base == MAP_FAILED) {
         status = coffer__fail_errno(err, "cannot map", errno);
@@ -279,7 +280,7 @@ static const uint8_t *map_view(void *context, uint64_t offset, size_t len)
 }
 
 coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size, const char *name,
-                                      coffer__journal *journal, bool at_once, coffer_error *err)
+                                      coffer__journal *journal, coffer_access access, coffer_error *err)
 {
     static const coffer_source_ops ops = {
         .struct_size = sizeof ops,
@@ -297,10 +298,11 @@ coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size
         return coffer__fail_no_memory(err, sizeof *map);
     map->fd = fd;
     map->journal = journal;
+    map->writable = access == COFFER_ACCESS_COPY;
     if (shown > size || !coffer__to_size(&map->len, shown))
         status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                               "cannot map %" PRIu64 " bytes, the file has %" PRIu64, shown, size);
-    else if (map->len > 0 && (at_once || journal))
+    else if (map->len > 0 && (access == COFFER_ACCESS_MAP || journal))
         status = map_file(&mapping, map, err);
     if (!status)
         status = coffer_source_new(&src, &ops, map, shown, name, err);

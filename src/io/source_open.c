@@ -30,9 +30,8 @@ static coffer_status over_descriptor(coffer_source **out, int fd, uint64_t size,
     /* Direct reads bypass the cached pages that a journal is applied to. */
     if (access == COFFER_ACCESS_DIRECT && !journal)
         return coffer__source_over_direct(out, fd, size, name, err);
-    if (access == COFFER_ACCESS_AUTO || access == COFFER_ACCESS_MAP) {
-        coffer_status status =
-            coffer__source_over_map(out, fd, size, name, journal, access == COFFER_ACCESS_MAP, err);
+    if (access == COFFER_ACCESS_AUTO || access == COFFER_ACCESS_MAP || access == COFFER_ACCESS_COPY) {
+        coffer_status status = coffer__source_over_map(out, fd, size, name, journal, access, err);
         if (!status || access == COFFER_ACCESS_MAP)
             return status;
     }
@@ -343,7 +342,7 @@ coffer_status coffer__source_open_in(coffer_source **out, const char *folder, bo
         return coffer__fail_no_memory(err, path_size);
     snprintf(path, path_size, "%s/%s", folder, name);
     coffer_status status = open_regular_in(&fd, &size, folder, follow, name, err);
-    if (!status && coffer__source_over_map(out, fd, size, path, NULL, false, NULL)) {
+    if (!status && coffer__source_over_map(out, fd, size, path, NULL, COFFER_ACCESS_AUTO, NULL)) {
         status = coffer__source_over_fd(out, fd, true, size, path, NULL, err);
         if (status)
             coffer__file_close(fd);

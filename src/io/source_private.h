@@ -10,10 +10,10 @@
  * the source on success only. */
 coffer_status coffer__source_over_fd(coffer_source **out, int fd, bool owns_fd, uint64_t size,
                                      const char *name, coffer__journal *journal, coffer_error *err);
-/* The same by mapping; the descriptor is always owned. at_once : fails where the file cannot be mapped; else
- * it is mapped when a view is first asked for, and read until then, or where it cannot be. */
+/* The same by mapping; the descriptor is always owned. access : COFFER_ACCESS_MAP fails where the file cannot
+ * be mapped; else it is mapped when a view is first asked for, and read until then, or where it cannot be. */
 coffer_status coffer__source_over_map(coffer_source **out, int fd, uint64_t size, const char *name,
-                                      coffer__journal *journal, bool at_once, coffer_error *err);
+                                      coffer__journal *journal, coffer_access access, coffer_error *err);
 /* A regular file in a folder whose name comes from a file that is not trusted: COFFER_E_UNSAFE_PATH when it
  * is not a plain name, or not a regular file (a symbolic link is not one); COFFER_E_NOT_FOUND when it does
  * not exist. follow : the folder itself may be a symbolic link. */

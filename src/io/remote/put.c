@@ -291,9 +291,16 @@ static coffer_status abort_page(coffer__s3_client *client, const char *wanted, c
         status = coffer__put_abort_upload(client, found_id, err);
         *removed += !status;
     }
-    if (!coffer__xml_is_true(list, "IsTruncated") || !coffer__xml_text(key, MAX_KEY, list, "NextKeyMarker") ||
-        !coffer__xml_text(id, COFFER__PUT_MAX_ID + 1, list, "NextUploadIdMarker"))
-        key[0] = '\0';
+    char next_key[MAX_KEY], next_id[COFFER__PUT_MAX_ID + 1];
+    bool more = coffer__xml_is_true(list, "IsTruncated") &&
+                coffer__xml_text(next_key, sizeof next_key, list, "NextKeyMarker") &&
+                coffer__xml_text(next_id, sizeof next_id, list, "NextUploadIdMarker");
+    /* Uploads come in the order of their keys: a page that begins where the last one did never ends. */
+    if (!status && more && strcmp(next_key, key) == 0 && strcmp(next_id, id) == 0)
+        status = coffer__fail(err, COFFER_E_IO, COFFER_OFFSET_NONE,
+                              "the server repeats its list of unfinished uploads");
+    snprintf(key, MAX_KEY, "%s", more ? next_key : "");
+    snprintf(id, COFFER__PUT_MAX_ID + 1, "%s", more ? next_id : "");
     coffer__s3_call_free(client, &call);
     coffer__buffer_free(&query);
     return status;

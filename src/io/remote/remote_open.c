@@ -159,7 +159,8 @@ static coffer_status download_file(coffer_source **out, coffer__remote_file *fil
     status = coffer__remote_wait_for(&job->fetch, &job->has_ended, err);
     pthread_mutex_unlock(&coffer__remote_lock);
     if (!status)
-        status = coffer__source_over_map(out, job->fd, job->fetch.got, file->address.shown, NULL, false, err);
+        status = coffer__source_over_map(out, job->fd, job->fetch.got, file->address.shown, NULL,
+                                         COFFER_ACCESS_AUTO, err);
     if (status)
         coffer__file_close(job->fd);
     coffer__free(job);
