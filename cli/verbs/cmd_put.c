@@ -111,7 +111,7 @@ static const cli_option options[] = {
     { "force", 'f', NULL, NULL, "overwrite an object that exists" },
     { "abort", 0, NULL, NULL, "remove the parts of unfinished uploads to the address, and upload nothing" },
     { "part-size", 0, "SIZE", NULL,
-      "bytes of a part, from 5MiB to 5GiB (default: 8MiB, more for huge files)" },
+      "bytes of a part, from 5MiB to 5GiB; a huge file gets larger ones by itself", "8MiB" },
     { "parallel", 0, "N", NULL, "parts that are sent at once", "8" },
     { "json", 0, NULL, NULL,
       "one JSON object: file, address, size, parts, parts_found, bytes_sent, etag, checksum, verified" },

@@ -327,7 +327,7 @@ static PyObject *batch_prefetch(PyObject *object, PyObject *args)
     Py_ssize_t field;
     if (!PyArg_ParseTuple(args, "On", &which, &field))
         return NULL;
-    const coffer_mldf *set = core_mldf_of(core_state_of(self->set), self->set);
+    const coffer_mldf *set = open_set(self);
     if (set && take_samples(&samples, self, which)) {
         Py_BEGIN_ALLOW_THREADS
         coffer_mldf_prefetch(set, (size_t)field, samples.list, samples.count);
