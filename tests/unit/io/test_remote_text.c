@@ -284,8 +284,8 @@ static void md5_gives_the_sums_of_the_standard(void **state)
 {
     static const char *const texts[] = {
         "", "abc", "message digest", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
-        "1234567890123456789012345678901234567890123456789012345678901234567890"
-        "1234567890"
+        ("1234567890123456789012345678901234567890123456789012345678901234567890"
+         "1234567890")
     };
     static const char *const sums[] = { "d41d8cd98f00b204e9800998ecf8427e",
                                         "900150983cd24fb0d6963f7d28e17f72",
