@@ -30,6 +30,7 @@ typedef struct fetch_list {
 static struct fetcher {
     const coffer__http_module *module;
     coffer__http_client *client;
+    pthread_t thread;
     fetch_list waited_for, ahead; /* not begun */
     fetch_list paused;            /* before another try */
     coffer__remote_fetch *running;
@@ -304,7 +305,10 @@ static void stop_at_exit(void)
     while (fetcher.is_started && !fetcher.is_stopped &&
            pthread_cond_timedwait(&coffer__remote_progress, &coffer__remote_lock, &until) == 0)
         ;
+    bool is_ending = fetcher.is_stopped;
     pthread_mutex_unlock(&coffer__remote_lock);
+    if (is_ending)
+        pthread_join(fetcher.thread, NULL); /* which frees what OpenSSL keeps for the thread */
 }
 
 static void before_fork(void)
@@ -351,7 +355,6 @@ static void watch_process(void)
 static coffer_status start(coffer_error *err)
 {
     static bool watches;
-    pthread_t thread;
     sigset_t all, before;
     fetcher.module = coffer__module_load(COFFER__MODULE_HTTP, sizeof *fetcher.module, err);
     if (!fetcher.module)
@@ -364,13 +367,12 @@ static coffer_status start(coffer_error *err)
     watches = true;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error_number = pthread_create(&thread, NULL, work, NULL);
+    int error_number = pthread_create(&fetcher.thread, NULL, work, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error_number) {
         fetcher.module->client_free(fetcher.client);
         return coffer__fail_errno(err, "cannot start a thread", error_number);
     }
-    pthread_detach(thread);
     fetcher.is_started = true;
     return COFFER_OK;
 }
