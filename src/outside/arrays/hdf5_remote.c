@@ -133,7 +133,7 @@ static coffer_status finish(coffer__hdf5 *file, const exchange *request, coffer_
     if (!status)
         return request->left == 0 ? COFFER_OK : fail_protocol(file, err);
     return coffer__fail(err, status, COFFER_OFFSET_NONE, "%s",
-                        coffer__utf8_valid(text, len) ? text : "no reason given");
+                        len && *text && coffer__utf8_valid(text, len) ? text : "HDF5: no reason given");
 }
 
 /* Serves the program until the request is done. */

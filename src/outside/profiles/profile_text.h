@@ -2,6 +2,7 @@
 #ifndef COFFER_OUTSIDE_PROFILES_PROFILE_TEXT_H
 #define COFFER_OUTSIDE_PROFILES_PROFILE_TEXT_H
 
+#include "base/fail.h"
 #include "base/table.h"
 #include "coffer/progress.h"
 #include "outside/archives/unpack.h"
@@ -35,6 +36,9 @@ coffer_status coffer__packed_lines_next(coffer__packed_lines *lines, coffer_erro
 /* Fails with "line N: what". */
 coffer_status coffer__packed_lines_fail(const coffer__packed_lines *lines, coffer_error *err,
                                         coffer_status status, const char *format, ...) COFFER_PRINTF(4, 5);
+#ifdef __clang_analyzer__ /* as in base/fail.h */
+#define coffer__packed_lines_fail(...) coffer__never_ok(coffer__packed_lines_fail(__VA_ARGS__))
+#endif
 
 /* A set of triples of numbers, each with an index: frames by function, file and line, calls by caller and
  * frame. */

@@ -170,6 +170,28 @@ static size_t brace_end(const char *text, size_t len)
     return brace ? (size_t)(brace - text) + 1 : 0;
 }
 
+/* A checksum that is not where writers put it is none: its keys get other names, so that one can be added. */
+static void rename_key(char *text, size_t len, const char *key)
+{
+    static const char other[] = "former"; /* as long as "coffer" */
+    size_t depth = 0, key_len = strlen(key);
+    for (size_t at = 0; at < len; at++) {
+        depth += text[at] == '{' || text[at] == '[';
+        depth -= text[at] == '}' || text[at] == ']';
+        if (text[at] != '"')
+            continue;
+        size_t start = ++at;
+        while (at < len && text[at] != '"')
+            at += text[at] == '\\' ? 2 : 1;
+        size_t next = at + 1;
+        while (next < len && memchr(" \t\r\n", text[next], 4))
+            next++;
+        if (depth == 1 && next < len && text[next] == ':' && at - start == key_len &&
+            memcmp(text + start, key, key_len) == 0)
+            memcpy(text + start, other, sizeof other - 1);
+    }
+}
+
 /* Zeros the digits of an existing checksum, adds one, or removes it without moving what follows. */
 static void settle_text(coffer__mlyze_copied_text *out, coffer__mlyze_text_sum sum)
 {
@@ -186,6 +208,8 @@ static void settle_text(coffer__mlyze_copied_text *out, coffer__mlyze_text_sum s
         *tail = '}';
         out->json_len = (size_t)(tail - out->text) + 1;
     } else if (!has && sum == COFFER__MLYZE_SUM_ADD) {
+        rename_key(out->text, out->json_len, COFFER__MLYZE_PLAIN_SUM_KIND_KEY);
+        rename_key(out->text, out->json_len, COFFER__MLYZE_PLAIN_SUM_KEY);
         bool first = is_empty_object(out->text, out->json_len, brace_end(out->text, out->json_len));
         size_t at = out->json_len - 1, add = COFFER__MLYZE_PLAIN_SUM_LENGTH - 1 + !first;
         memmove(out->text + out->json_len + add, out->text + out->json_len, out->len - out->json_len);
