@@ -81,20 +81,12 @@ static void repair(const fuzz_input *input)
     unlink(path);
 }
 
-/* Other magic bytes make it another format's business. */
-static bool is_pycauset(const fuzz_input *input)
-{
-    const coffer_format *format;
-    return !coffer_identify(&format, input->source, NULL) &&
-           strcmp(coffer_format_name(format), "pycauset") == 0;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_input input;
     if (!fuzz_input_open(&input, data, size))
         return 0;
-    if (!is_pycauset(&input)) {
+    if (!fuzz_input_is(&input, "pycauset")) {
         fuzz_input_close(&input);
         return 0;
     }

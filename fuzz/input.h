@@ -26,6 +26,13 @@ static coffer_status fuzz_read_at(void *context, void *out, uint64_t offset, siz
     return COFFER_OK;
 }
 
+/* Other magic bytes make it another format's business. */
+static inline bool fuzz_input_is(const fuzz_input *input, const char *name)
+{
+    const coffer_format *format;
+    return !coffer_identify(&format, input->source, NULL) && strcmp(coffer_format_name(format), name) == 0;
+}
+
 /* False when out of memory, which is not an error of the target. */
 static bool fuzz_input_begin(fuzz_input *out, const uint8_t *data, size_t size,
                              void (*repair)(uint8_t *bytes, size_t size))
