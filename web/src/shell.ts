@@ -16,6 +16,7 @@ type Parameters = Record<string, string>;
 export class Shell {
   readonly main = el("main", { id: "main" });
   private readonly nav = el("nav", { class: "sections", "aria-label": "Sections" });
+  private theme = this.storedTheme();
   private readonly searchBox = el("input", { type: "search", id: "search", placeholder: "Search  /", "aria-label": "Search this page" });
   private readonly status = el("div", { class: "visually-hidden", role: "status", "aria-live": "polite" });
   private readonly listeners: ((query: string) => void)[] = [];
@@ -25,7 +26,7 @@ export class Shell {
   private readonly help = this.makeHelp();
 
   constructor(private readonly summary: Summary) {
-    this.applyTheme(this.storedTheme());
+    this.applyTheme();
     document.title = `${summary.files.map((file) => baseName(file.name)).join(" → ")} · Coffer`;
   }
 
@@ -233,26 +234,27 @@ export class Shell {
     }
   }
 
-  private applyTheme(theme: string | null): void {
-    if (theme === "dark" || theme === "light") document.documentElement.dataset["theme"] = theme;
+  /** The reader's choice, else that of the system. */
+  private applyTheme(): void {
+    const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    document.documentElement.dataset["theme"] = this.theme === "dark" || this.theme === "light" ? this.theme : system;
     document.dispatchEvent(new Event("coffer-theme"));
   }
 
   private toggleTheme(): void {
-    const chosen = document.documentElement.dataset["theme"];
-    const dark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    const next = dark ? "light" : "dark";
+    const next = document.documentElement.dataset["theme"] === "dark" ? "light" : "dark";
     try {
       localStorage.setItem("coffer-theme", next);
     } catch {
       // The choice holds until the page is closed.
     }
-    this.applyTheme(next);
+    this.theme = next;
+    this.applyTheme();
     this.say(`${next} colors`);
   }
 
   private watchSections(): void {
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.dispatchEvent(new Event("coffer-theme")));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.applyTheme());
     const visible = new Map<Element, number>();
     const observer = new IntersectionObserver(
       (entries) => {
