@@ -20,8 +20,10 @@ struct coffer_chunks {
     const coffer__page_kind *kind;
     coffer_chunks_opts opts;
     coffer_limits limits;
-    const coffer_file *files[2]; /* during coffer_chunks_new only */
+    const coffer_file *files[2]; /* while the chunks are filled */
     size_t file_count;
+    bool quick;     /* a first picture: without a pass over the file, and without a comparison */
+    bool unchecked; /* the findings come later: see coffer__page_check */
     coffer__chunk *items;
     size_t count, capacity;
     coffer_node *described;    /* "files", "diff": made once */
@@ -71,7 +73,19 @@ uint32_t coffer__chunks_text_len(coffer_chunks *chunks, const char *text, size_t
 void coffer__chunks_json(coffer_chunks *chunks, const char *name, const coffer_node *root);
 /* Says what was left out. */
 void coffer__chunks_note(coffer_chunks *chunks, const char *format, ...) COFFER_PRINTF(2, 3);
+/* The index of the part `i` of `count` even parts of `total`, without an overflow of i × total. */
+static inline uint64_t coffer__page_even(uint64_t total, uint64_t i, uint64_t count)
+{
+    return total / count * i + total % count * i / count;
+}
 coffer_status coffer__chunks_status(const coffer_chunks *chunks, coffer_error *err);
+
+/* Chunks without content for one file or two: their page is chosen, and their options are taken. Free with
+ * coffer_chunks_free(). */
+coffer_status coffer__chunks_start(coffer_chunks **out, const coffer_file *file, const coffer_file *other,
+                                   const coffer_chunks_opts *opts, coffer_error *err);
+/* Reads the files of started chunks, as coffer_chunks_new does. */
+coffer_status coffer__chunks_fill(coffer_chunks *chunks, coffer_error *err);
 
 /* Adds "texts", then drops all chunks, texts and notes for another try. */
 void coffer__chunks_finish_texts(coffer_chunks *chunks);
@@ -81,9 +95,14 @@ void coffer__chunks_pack(uint64_t *size, coffer_chunks *chunks);
 
 /* "files": name, format, title, size, info, units, details, findings; and "diff". */
 coffer_status coffer__page_describe(coffer_chunks *chunks, coffer_error *err);
+/* Adds what a check finds to the map of a file: findings, not_verified, errors, warnings. */
+coffer_status coffer__page_check(coffer_node *map, coffer_chunks *chunks, size_t index, coffer_error *err);
 coffer_status coffer__page_compare(coffer_chunks *chunks, void *state, coffer_error *err);
 void coffer__page_add_summary(coffer_chunks *chunks);
 /* The size of the HTML around the chunks. */
 uint64_t coffer__page_frame_size(const coffer_chunks *chunks);
+/* The page of a server, which asks for its chunks: the HTML file without them, and with a policy that lets it
+ * ask its own server. */
+coffer_status coffer__page_write_shell(coffer_bytes *out, coffer_error *err);
 
 #endif

@@ -50,14 +50,17 @@ static void put_base64(coffer__buffer *out, const uint8_t *bytes, size_t size)
     out->len--; /* the NUL */
 }
 
-static void put_head(coffer__buffer *out)
+/* policy : what the page may do besides. */
+static void put_head(coffer__buffer *out, const char *policy)
 {
     put(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src ");
     put_hash(out, coffer__web_script, coffer__web_script_size);
     put(out, "; style-src ");
     put_hash(out, coffer__web_style, coffer__web_style_size);
-    put(out, "; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
+    put(out, "; img-src data: blob:; base-uri 'none'; form-action 'none'");
+    put(out, policy);
+    put(out, "\">\n"
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<meta name=\"referrer\" content=\"no-referrer\">\n"
              "<meta name=\"color-scheme\" content=\"light dark\">\n"
@@ -83,7 +86,8 @@ static void put_chunk(coffer__buffer *out, const coffer__chunk *item)
     put(out, "</script>\n");
 }
 
-coffer_status coffer_page_write(coffer_bytes *out, const coffer_chunks *chunks, coffer_error *err)
+/* chunks : NULL for the page of a server. */
+static coffer_status write_page(coffer_bytes *out, const coffer_chunks *chunks, coffer_error *err)
 {
     coffer__buffer html = COFFER__BUFFER_INIT;
     if (!coffer_page_is_available())
@@ -94,8 +98,8 @@ coffer_status coffer_page_write(coffer_bytes *out, const coffer_chunks *chunks, 
     if (sodium_init() < 0)
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "libsodium could not be initialized");
-    put_head(&html);
-    for (size_t i = 0; i < chunks->count; i++)
+    put_head(&html, chunks ? "" : "; connect-src 'self'");
+    for (size_t i = 0; chunks && i < chunks->count; i++)
         put_chunk(&html, &chunks->items[i]);
     put(&html, "<script>");
     coffer__buffer_append(&html, coffer__web_script, coffer__web_script_size);
@@ -109,4 +113,14 @@ coffer_status coffer_page_write(coffer_bytes *out, const coffer_chunks *chunks, 
     out->capacity = html.capacity;
     out->data = coffer__buffer_release(&html, &out->size);
     return COFFER_OK;
+}
+
+coffer_status coffer_page_write(coffer_bytes *out, const coffer_chunks *chunks, coffer_error *err)
+{
+    return write_page(out, chunks, err);
+}
+
+coffer_status coffer__page_write_shell(coffer_bytes *out, coffer_error *err)
+{
+    return write_page(out, NULL, err);
 }

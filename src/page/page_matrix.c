@@ -5,8 +5,9 @@
 #include "page/page.h"
 
 #include <inttypes.h>
+#include <math.h>
 
-enum { MOST_SIDE = 1024, MOST_GENERATIONS = 500 };
+enum { MOST_SIDE = 1024, MOST_GENERATIONS = 500, FIRST_SIDE = 256, FIRST_VALUES = 1 << 20 };
 
 typedef struct matrix_page {
     coffer_pycauset *matrices[2];
@@ -38,7 +39,7 @@ static coffer_status read_matrix(matrix_page *page, size_t index, const coffer_c
     opts.progress = chunks->opts.progress;
     coffer_status status =
         coffer_pycauset_open(&page->matrices[index], coffer_file_source(chunks->files[index]), &how, err);
-    if (status)
+    if (status || chunks->quick)
         return status;
     status = coffer_pycauset_stats_new(&page->stats[index], page->matrices[index], &opts, &found);
     if (status && !coffer__is_about_file(status) && status != COFFER_E_UNSUPPORTED)
@@ -107,6 +108,34 @@ static coffer_status add_picture(coffer_chunks *chunks, const coffer_pycauset *m
         to[i] = (float)cells[i];
     coffer__free(cells);
     return status;
+}
+
+/* Single values of a large matrix, at even distances; a small one is read whole. Values that cannot be read
+ * are left out: reading all of them says why. */
+static coffer_status add_first_picture(coffer_chunks *chunks, const coffer_pycauset *matrix, uint32_t detail,
+                                       coffer_error *err)
+{
+    const coffer_pycauset_info *info = coffer_pycauset_get_info(matrix);
+    uint64_t rows = info->rows < FIRST_SIDE ? info->rows : FIRST_SIDE;
+    uint64_t cols = info->cols < FIRST_SIDE ? info->cols : FIRST_SIDE;
+    coffer_error found = COFFER_ERROR_INIT;
+    if (rows == 0 || cols == 0 || coffer_pycauset_get(NULL, NULL, matrix, 0, 0, &found))
+        return COFFER_OK;
+    if (info->rows <= FIRST_VALUES / info->cols)
+        return add_picture(chunks, matrix, "grid.values", detail, err);
+    coffer_node *map = coffer_node_add_map(chunks->view, "grid");
+    coffer_node_add_u64(map, "width", cols, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "height", rows, COFFER_UNIT_NONE);
+    float *to = coffer__chunks_f32(chunks, "grid.values", (size_t)(rows * cols));
+    for (uint64_t i = 0; to && i < rows * cols; i++) {
+        double real = NAN, imag = 0;
+        if (coffer_pycauset_get(&real, &imag, matrix, coffer__page_even(info->rows, i / cols, rows),
+                                coffer__page_even(info->cols, i % cols, cols), &found))
+            real = NAN;
+        to[i] = (float)(imag != 0 ? hypot(real, imag) : real);
+    }
+    coffer__chunks_note(chunks, "the first picture shows single values; their means are being read");
+    return COFFER_OK;
 }
 
 static void add_values(coffer_node *map, const coffer_pycauset *matrix, const coffer_pycauset_stats *stats)
@@ -184,13 +213,17 @@ static coffer_status emit_matrix(coffer_chunks *chunks, void *state, uint32_t de
     if (page->no_values.status)
         coffer__chunks_note(chunks, "the values are left out: %s", page->no_values.text);
     if (page->count > 1) {
+        if (chunks->quick)
+            return COFFER_OK;
         if (can_subtract(page))
             status = add_picture(chunks, page->matrices[0], "grid.values", detail, err);
         if (!status && can_subtract(page))
             status = add_picture(chunks, page->matrices[1], "grid.other", detail, err);
         return status;
     }
-    if (page->stats[0])
+    if (chunks->quick)
+        status = add_first_picture(chunks, page->matrices[0], detail, err);
+    else if (page->stats[0])
         status = add_picture(chunks, page->matrices[0], "grid.values", detail, err);
     if (!status && page->history)
         status = add_history(chunks, page->history, detail, err);

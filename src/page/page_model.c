@@ -72,7 +72,7 @@ static coffer_status open_model(void **state, coffer_chunks *chunks, coffer_erro
         status = coffer_tensors_open(&page->own[i], coffer_file_source(chunks->files[i]), NULL, err);
         page->sets[i] = page->own[i];
     }
-    if (!status && page->count == 1)
+    if (!status && page->count == 1 && !chunks->quick)
         status = compute(page, chunks, err);
     if (status) {
         close_model(page);
@@ -129,9 +129,8 @@ static void add_histograms(coffer_chunks *chunks, const coffer_tensors_stats *st
                 (float)coffer_tensors_stats_at(stats, i)->histogram[j];
 }
 
-/* Rows of statistics; "values.tensor" says which tensor each is of. */
-static void add_values(coffer_chunks *chunks, const coffer_tensors_stats *stats, size_t tensors,
-                       uint32_t detail)
+void coffer__page_add_values(coffer_chunks *chunks, const coffer_tensors_stats *stats, size_t tensors,
+                             uint32_t detail)
 {
     size_t count = 0;
     while (count < coffer_tensors_stats_count(stats) &&
@@ -185,8 +184,8 @@ static coffer_status emit_model(coffer_chunks *chunks, void *state, uint32_t det
     }
     add_tensors(chunks, page->sets[0], count);
     if (page->stats)
-        add_values(chunks, page->stats, count, detail);
-    else
+        coffer__page_add_values(chunks, page->stats, count, detail);
+    else if (page->why_not[0])
         coffer__chunks_note(chunks, "%s", page->why_not);
     coffer__page_add_maps(chunks, &page->maps, count, detail);
     return COFFER_OK;

@@ -17,6 +17,10 @@ typedef struct coffer__page_maps {
     size_t skipped; /* tensors with two dimensions or more that have none */
 } coffer__page_maps;
 
+/* Rows of statistics of tensors before `tensors`; "values.tensor" says which tensor each is of. */
+void coffer__page_add_values(coffer_chunks *chunks, const coffer_tensors_stats *stats, size_t tensors,
+                             uint32_t detail);
+
 /* Reads every value of the tensors it draws. A tensor that cannot be read or decoded has no picture. */
 coffer_status coffer__page_maps_new(coffer__page_maps *out, const coffer_tensors *set, coffer_error *err);
 void coffer__page_maps_free(coffer__page_maps *maps);

@@ -1,8 +1,8 @@
 /* The page of a scan: parameters by tokens as a heat map, the blocks with the largest means, and the text. */
+#include "page/page_scan.h"
+
 #include "base/fail.h"
 #include "base/memory.h"
-#include "coffer/mscan.h"
-#include "page/page.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { MOST_COLUMNS = 1024, MOST_ROWS = 1024, TOP_BLOCKS = 200, MOST_SEQUENCES = 2000, SOURCE_BYTES = 2000 };
 
-static const char *const metrics[2] = { "activation", "grad_norm" };
+const char *const coffer__page_metrics[2] = { "activation", "grad_norm" };
 
 typedef struct scan_page {
     coffer_mscan *scans[2];
@@ -39,9 +39,10 @@ static coffer_status read_scan(scan_page *page, size_t index, const coffer_chunk
     opts.progress = chunks->opts.progress;
     coffer_status status =
         coffer_mscan_open(&page->scans[index], coffer_file_source(chunks->files[index]), &how, err);
+    if (status || chunks->quick)
+        return status;
     opts.by = COFFER_MSCAN_BY_PARAM;
-    if (!status)
-        status = coffer_mscan_stats_new(&page->params[index], page->scans[index], &opts, err);
+    status = coffer_mscan_stats_new(&page->params[index], page->scans[index], &opts, err);
     opts.by = COFFER_MSCAN_BY_PARAM_BLOCK;
     if (!status)
         status = coffer_mscan_stats_new(&page->blocks[index], page->scans[index], &opts, err);
@@ -67,6 +68,17 @@ static coffer_status open_scan(void **state, coffer_chunks *chunks, coffer_error
 
 /* ---- Heat map ---- */
 
+void coffer__page_add_grid_size(coffer_node *view, const char *name, const coffer_mscan_grid *grid)
+{
+    coffer_node *map = coffer_node_add_map(view, name);
+    coffer_node_add_u64(map, "width", grid->width, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "height", grid->height, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "token_begin", grid->token_begin, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "token_end", grid->token_end, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "row_begin", grid->row_begin, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "row_end", grid->row_end, COFFER_UNIT_NONE);
+}
+
 /* group : "grid", or "grid_b" for the second scan of a comparison. */
 static coffer_status add_grid(coffer_chunks *chunks, coffer_node *view, const coffer_mscan *scan,
                               const char *group, coffer_mscan_metric metric, uint32_t detail,
@@ -86,16 +98,11 @@ static coffer_status add_grid(coffer_chunks *chunks, coffer_node *view, const co
     if (status)
         return status;
     size_t cells = (size_t)grid->width * grid->height;
-    float *to = coffer__chunks_f32(chunks, coffer__chunk_name_of(name, group, metrics[metric]), cells);
+    float *to =
+        coffer__chunks_f32(chunks, coffer__chunk_name_of(name, group, coffer__page_metrics[metric]), cells);
     for (size_t i = 0; to && i < cells; i++)
         to[i] = (float)grid->mean[i];
-    coffer_node *map = coffer_node_add_map(view, metrics[metric]);
-    coffer_node_add_u64(map, "width", grid->width, COFFER_UNIT_NONE);
-    coffer_node_add_u64(map, "height", grid->height, COFFER_UNIT_NONE);
-    coffer_node_add_u64(map, "token_begin", grid->token_begin, COFFER_UNIT_NONE);
-    coffer_node_add_u64(map, "token_end", grid->token_end, COFFER_UNIT_NONE);
-    coffer_node_add_u64(map, "row_begin", grid->row_begin, COFFER_UNIT_NONE);
-    coffer_node_add_u64(map, "row_end", grid->row_end, COFFER_UNIT_NONE);
+    coffer__page_add_grid_size(view, coffer__page_metrics[metric], grid);
     if (metric == COFFER_MSCAN_ACTIVATION && grid->token_end - grid->token_begin > grid->width)
         coffer__chunks_note(chunks, "heat map: a cell is the mean of up to %" PRIu64 " tokens",
                             (grid->token_end - grid->token_begin + grid->width - 1) / grid->width);
@@ -219,13 +226,15 @@ static coffer_status emit_scan(coffer_chunks *chunks, void *state, uint32_t deta
     for (size_t i = 0; i < page->count && !status; i++) {
         const char *group = i == 0 ? "grid" : "grid_b";
         coffer_node *grids = coffer_node_add_map(chunks->view, group);
-        for (int j = 0; j < 2 && !status; j++)
+        if (chunks->quick)
+            status = coffer__page_add_scan_sample(chunks, grids, page->scans[i], group, err);
+        for (int j = 0; j < 2 && !status && !chunks->quick; j++)
             status = add_grid(chunks, grids, page->scans[i], group, (coffer_mscan_metric)j, detail, err);
     }
     if (status)
         return status;
     add_names(chunks, page->scans[0]);
-    if (page->count > 1) {
+    if (page->count > 1 || chunks->quick) {
         add_sequences(chunks, page->scans[0], detail);
         return COFFER_OK;
     }

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 
 enum { MOST_VALUES = 1000, BUCKETS = 65, ENTRIES_AT_ONCE = 4096 };
+/* Of the first picture: pictures take time. */
+enum { FIRST_DETAIL = 16 };
 
 static void close_set(void *state)
 {
@@ -29,7 +31,7 @@ static coffer_status open_set(void **state, coffer_chunks *chunks, coffer_error 
     page->count = chunks->file_count;
     for (size_t i = 0; i < page->count && !status; i++) {
         status = coffer_mldf_open(&page->sets[i], coffer_file_source(chunks->files[i]), &how, err);
-        if (!status)
+        if (!status && !chunks->quick)
             status = coffer_mldf_stats_new(&page->stats[i], page->sets[i], NULL, err);
     }
     if (status) {
@@ -109,8 +111,7 @@ static coffer_status add_sizes(coffer_chunks *chunks, const coffer_mldf *set, si
 static coffer_status add_field(coffer_chunks *chunks, coffer_node *list, const coffer__page_set_state *page,
                                size_t index, uint32_t detail, coffer_error *err)
 {
-    const coffer_mldf_field_stats *stats = coffer_mldf_stats_field_at(page->stats[0], index);
-    const coffer_mldf_field *field = stats->field;
+    const coffer_mldf_field *field = coffer_mldf_field_at(page->sets[0], index);
     const char *type = coffer_mldf_type_name(field->type);
     coffer_node *map = coffer_node_add_map(list, NULL);
     coffer_node_add_text(map, "name", field->name);
@@ -118,6 +119,9 @@ static coffer_status add_field(coffer_chunks *chunks, coffer_node *list, const c
     coffer_node_add_bool(map, "optional", field->flags & COFFER_MLDF_FIELD_OPTIONAL);
     coffer_node_add_bool(map, "compressed", field->flags & COFFER_MLDF_FIELD_ZSTD);
     coffer_node_add_bool(map, "encrypted", field->flags & COFFER_MLDF_FIELD_ENCRYPTED);
+    if (!page->stats[0])
+        return COFFER_OK;
+    const coffer_mldf_field_stats *stats = coffer_mldf_stats_field_at(page->stats[0], index);
     coffer_node_add_u64(map, "present", stats->present, COFFER_UNIT_NONE);
     coffer_node_add_u64(map, "absent", stats->absent, COFFER_UNIT_NONE);
     add_range(map, "bytes", &stats->bytes, COFFER_UNIT_BYTES);
@@ -140,8 +144,9 @@ static coffer_status emit_set(coffer_chunks *chunks, void *state, uint32_t detai
         coffer_node *map = coffer_node_add_map(list, NULL);
         coffer_node_add_u64(map, "samples", coffer_mldf_sample_count(page->sets[i]), COFFER_UNIT_NONE);
         coffer_node_add_u64(map, "fields", coffer_mldf_field_count(page->sets[i]), COFFER_UNIT_NONE);
-        coffer_node_add_u64(map, "payload_bytes", coffer_mldf_stats_payload_bytes(page->stats[i]),
-                            COFFER_UNIT_BYTES);
+        if (page->stats[i])
+            coffer_node_add_u64(map, "payload_bytes", coffer_mldf_stats_payload_bytes(page->stats[i]),
+                                COFFER_UNIT_BYTES);
     }
     coffer_status status = COFFER_OK;
     if (page->count > 1)
@@ -149,6 +154,8 @@ static coffer_status emit_set(coffer_chunks *chunks, void *state, uint32_t detai
     coffer_node *fields = coffer_node_add_list(chunks->view, "fields");
     for (size_t i = 0; i < coffer_mldf_field_count(page->sets[0]) && !status; i++)
         status = add_field(chunks, fields, page, i, detail, err);
+    if (chunks->quick)
+        detail *= FIRST_DETAIL;
     return status ? status : coffer__page_add_samples(chunks, page->sets[0], detail, err);
 }
 

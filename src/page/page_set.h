@@ -13,6 +13,9 @@ typedef struct coffer__page_set_state {
     size_t count;
 } coffer__page_set_state;
 
+/* "samples.number", "samples.value.N", and thumbnails of the first field with pictures. */
+void coffer__page_put_samples(coffer_chunks *chunks, const coffer_mldf *set, const uint64_t *samples,
+                              size_t count);
 /* "samples.…": evenly chosen samples, their values as text, and thumbnails of the first field with pictures.
  */
 coffer_status coffer__page_add_samples(coffer_chunks *chunks, const coffer_mldf *set, uint32_t detail,

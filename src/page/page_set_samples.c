@@ -17,7 +17,7 @@ typedef struct gallery {
     coffer_image_decoder *decoder;
     coffer_pixels pixels, scaled;
     coffer_bytes bytes;
-    uint64_t *numbers; /* of the samples */
+    const uint64_t *numbers; /* of the samples */
     size_t count;
     coffer__buffer pictures;
 } gallery;
@@ -183,40 +183,46 @@ static size_t find_pictures(const coffer_mldf *set)
 
 /* ---- All ---- */
 
-coffer_status coffer__page_add_samples(coffer_chunks *chunks, const coffer_mldf *set, uint32_t detail,
-                                       coffer_error *err)
+void coffer__page_put_samples(coffer_chunks *chunks, const coffer_mldf *set, const uint64_t *samples,
+                              size_t count)
 {
-    uint64_t total = coffer_mldf_sample_count(set),
-             most = MOST_SAMPLES / detail > 0 ? MOST_SAMPLES / detail : 1;
     gallery from = { .chunks = chunks,
                      .set = set,
                      .pixels = COFFER_PIXELS_INIT,
                      .scaled = COFFER_PIXELS_INIT,
                      .bytes = COFFER_BYTES_INIT,
+                     .numbers = samples,
+                     .count = count,
                      .pictures = COFFER__BUFFER_INIT };
-    from.count = (size_t)(total < most ? total : most);
-    from.numbers = coffer__alloc_array(from.count ? from.count : 1, sizeof *from.numbers);
-    if (!from.numbers)
-        return coffer__fail_no_memory(err, from.count * sizeof *from.numbers);
-    double *numbers = coffer__chunks_f64(chunks, "samples.number", from.count);
-    for (size_t i = 0; numbers && i < from.count; i++) {
-        /* Even steps through the set, without an overflow of i × total. */
-        from.numbers[i] = total / from.count * i + total % from.count * i / from.count;
-        numbers[i] = (double)from.numbers[i];
-    }
-    if (total > from.count)
-        coffer__chunks_note(chunks, "%zu of %" PRIu64 " samples are shown, at even distances", from.count,
-                            total);
+    double *numbers = coffer__chunks_f64(chunks, "samples.number", count);
+    for (size_t i = 0; numbers && i < count; i++)
+        numbers[i] = (double)samples[i];
     for (size_t i = 0; numbers && i < coffer_mldf_field_count(set); i++)
         add_column(&from, i);
     size_t pictures = find_pictures(set);
-    if (numbers && pictures != COFFER_INDEX_NONE && from.count)
+    if (numbers && pictures != COFFER_INDEX_NONE && count)
         add_pictures(&from, pictures);
     coffer_image_decoder_free(from.decoder);
     coffer_free(from.pixels.data);
     coffer_free(from.scaled.data);
     coffer_free(from.bytes.data);
     coffer__buffer_free(&from.pictures);
-    coffer__free(from.numbers);
+}
+
+coffer_status coffer__page_add_samples(coffer_chunks *chunks, const coffer_mldf *set, uint32_t detail,
+                                       coffer_error *err)
+{
+    uint64_t total = coffer_mldf_sample_count(set),
+             most = MOST_SAMPLES / detail > 0 ? MOST_SAMPLES / detail : 1;
+    size_t count = (size_t)(total < most ? total : most);
+    uint64_t *samples = coffer__alloc_array(count ? count : 1, sizeof *samples);
+    if (!samples)
+        return coffer__fail_no_memory(err, count * sizeof *samples);
+    for (size_t i = 0; i < count; i++)
+        samples[i] = coffer__page_even(total, i, count);
+    if (total > count)
+        coffer__chunks_note(chunks, "%zu of %" PRIu64 " samples are shown, at even distances", count, total);
+    coffer__page_put_samples(chunks, set, samples, count);
+    coffer__free(samples);
     return COFFER_OK;
 }

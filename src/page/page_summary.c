@@ -108,8 +108,7 @@ static coffer_status describe_file(coffer_node *map, const coffer_chunks *chunks
     return COFFER_OK;
 }
 
-static coffer_status check_file(coffer_node *map, coffer_chunks *chunks, const coffer_file *file,
-                                coffer_error *err)
+coffer_status coffer__page_check(coffer_node *map, coffer_chunks *chunks, size_t index, coffer_error *err)
 {
     coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
     coffer_report *report = NULL;
@@ -118,7 +117,7 @@ static coffer_status check_file(coffer_node *map, coffer_chunks *chunks, const c
     opts.limits = &chunks->limits;
     opts.progress = chunks->opts.progress;
     if (!status)
-        status = coffer_file_check(report, file, &opts, err);
+        status = coffer_file_check(report, chunks->files[index], &opts, err);
     if (!status) {
         coffer_report_describe(map, "findings", report);
         coffer_node_add_text(map, "not_verified", coffer_report_limits(report));
@@ -138,8 +137,8 @@ coffer_status coffer__page_describe(coffer_chunks *chunks, coffer_error *err)
         coffer_node *map = coffer_node_add_map(list, NULL);
         const char *name = i == 0 ? chunks->opts.name : chunks->opts.other_name;
         status = describe_file(map, chunks, chunks->files[i], name ? name : "", err);
-        if (!status)
-            status = check_file(map, chunks, chunks->files[i], err);
+        if (!status && !chunks->unchecked)
+            status = coffer__page_check(map, chunks, i, err);
     }
     return status;
 }

@@ -9,7 +9,14 @@
 /* In the order of coffer_mlyze_measure; the words of --what. */
 const char *const coffer__page_measures[COFFER__PAGE_MEASURES] = { "peak", "leaks", "total", "temporaries" };
 
-enum { MOST_POINTS = 2048, MOST_MARKS = 4096, LEAST_POINTS = 64, GROWTH_WINDOWS = 20, MOST_ROWS = 500 };
+enum {
+    MOST_POINTS = 2048,
+    MOST_MARKS = 4096,
+    LEAST_POINTS = 64,
+    GROWTH_WINDOWS = 20,
+    MOST_ROWS = 500,
+    ACTIVITY_POINTS = 96
+};
 
 /* ---- Opening ---- */
 
@@ -29,24 +36,29 @@ static coffer_status open_profile(coffer_mlyze **out, coffer__page_trace_file *f
     return coffer_mlyze_open_profile(out, coffer_file_source(from), &opts, err);
 }
 
-static coffer_status open_file(coffer__page_trace_file *file, coffer_chunks *chunks, const coffer_file *from,
-                               coffer_error *err)
+coffer_status coffer__page_open_trace(coffer__page_trace_file *file, coffer_chunks *chunks,
+                                      const coffer_file *from, coffer_error *err)
 {
     coffer_mlyze_open_opts opts = COFFER_MLYZE_OPEN_OPTS_INIT;
-    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
     opts.limits = &chunks->limits;
-    query.growth_windows = GROWTH_WINDOWS;
-    query.threads = chunks->opts.threads;
-    query.limits = &chunks->limits;
-    query.progress = chunks->opts.progress;
     file->source = (coffer_mlyze_source_info)COFFER_MLYZE_SOURCE_INFO_INIT;
     coffer_status status = coffer_file_format(from)
                                ? coffer_mlyze_open(&file->trace, coffer_file_source(from), &opts, err)
                                : open_profile(&file->trace, file, chunks, from, err);
-    if (!status)
-        status = coffer_mlyze_source_of(&file->source, file->trace, err);
-    if (!status)
-        status = coffer_mlyze_stats_new(&file->stats, file->trace, &query, err);
+    return status ? status : coffer_mlyze_source_of(&file->source, file->trace, err);
+}
+
+coffer_status coffer__page_read_trace(coffer__page_trace_file *file, coffer_chunks *chunks, uint64_t begin,
+                                      uint64_t end, coffer_error *err)
+{
+    coffer_mlyze_stats_opts query = COFFER_MLYZE_STATS_OPTS_INIT;
+    query.begin = begin;
+    query.end = end;
+    query.growth_windows = GROWTH_WINDOWS;
+    query.threads = chunks->opts.threads;
+    query.limits = &chunks->limits;
+    query.progress = chunks->opts.progress;
+    coffer_status status = coffer_mlyze_stats_new(&file->stats, file->trace, &query, err);
     for (size_t i = 0; i < COFFER__PAGE_MEASURES && !status; i++) {
         coffer_mlyze_tree_opts tree = COFFER_MLYZE_TREE_OPTS_INIT;
         tree.measure = (coffer_mlyze_measure)i;
@@ -55,18 +67,33 @@ static coffer_status open_file(coffer__page_trace_file *file, coffer_chunks *chu
     return status;
 }
 
+void coffer__page_forget_trace(coffer__page_trace_file *file)
+{
+    for (size_t i = 0; i < COFFER__PAGE_MEASURES; i++)
+        coffer_mlyze_tree_free(file->trees[i]);
+    coffer_mlyze_stats_free(file->stats);
+}
+
 static void close_trace(void *state)
 {
     coffer__page_trace_state *page = state;
     for (size_t i = 0; i < COFFER__PAGE_MEASURES; i++)
         coffer_mlyze_tree_free(page->both[i]);
     for (size_t i = 0; i < 2; i++) {
-        for (size_t j = 0; j < COFFER__PAGE_MEASURES; j++)
-            coffer_mlyze_tree_free(page->files[i].trees[j]);
-        coffer_mlyze_stats_free(page->files[i].stats);
+        coffer__page_forget_trace(&page->files[i]);
         coffer_mlyze_close(page->files[i].trace);
     }
     coffer__free(page);
+}
+
+static coffer_status open_file(coffer__page_trace_file *file, coffer_chunks *chunks, const coffer_file *from,
+                               coffer_error *err)
+{
+    /* A profile of another program is read as a whole. */
+    if (chunks->quick && !coffer_file_format(from))
+        return COFFER_OK;
+    coffer_status status = coffer__page_open_trace(file, chunks, from, err);
+    return status || chunks->quick ? status : coffer__page_read_trace(file, chunks, 0, UINT64_MAX, err);
 }
 
 static coffer_status open_trace(void **state, coffer_chunks *chunks, coffer_error *err)
@@ -78,7 +105,7 @@ static coffer_status open_trace(void **state, coffer_chunks *chunks, coffer_erro
     page->count = chunks->file_count;
     for (size_t i = 0; i < page->count && !status; i++)
         status = open_file(&page->files[i], chunks, chunks->files[i], err);
-    for (size_t i = 0; page->count == 2 && i < COFFER__PAGE_MEASURES && !status; i++)
+    for (size_t i = 0; page->count == 2 && i < COFFER__PAGE_MEASURES && !status && !chunks->quick; i++)
         status =
             coffer_mlyze_tree_diff(&page->both[i], page->files[0].trees[i], page->files[1].trees[i], err);
     if (status) {
@@ -147,6 +174,13 @@ static void add_points(coffer_chunks *chunks, const coffer_mlyze_timeline *timel
     }
 }
 
+void coffer__page_add_points(coffer_chunks *chunks, const coffer_mlyze_timeline *timeline,
+                             const coffer_mlyze *trace, uint32_t detail, const char *group)
+{
+    add_points(chunks, timeline, group);
+    add_marks(chunks, timeline, trace, detail, group);
+}
+
 static coffer_status add_timeline(coffer_chunks *chunks, coffer_node *view,
                                   const coffer__page_trace_file *file, uint32_t detail, const char *group,
                                   coffer_error *err)
@@ -162,8 +196,7 @@ static coffer_status add_timeline(coffer_chunks *chunks, coffer_node *view,
         return status;
     coffer_node_add_u64(view, "begin_us", coffer_mlyze_timeline_begin_us(timeline), COFFER_UNIT_MICROSECONDS);
     coffer_node_add_u64(view, "end_us", coffer_mlyze_timeline_end_us(timeline), COFFER_UNIT_MICROSECONDS);
-    add_points(chunks, timeline, group);
-    add_marks(chunks, timeline, file->trace, detail, group);
+    coffer__page_add_points(chunks, timeline, file->trace, detail, group);
     coffer_mlyze_timeline_free(timeline);
     return COFFER_OK;
 }
@@ -272,9 +305,38 @@ static void note_losses(coffer_chunks *chunks, const coffer__page_trace_file *fi
                             file->source.format);
 }
 
+/* The blocks of a compressed trace say when they begin and how many events they have, without decoding any.
+ */
+static coffer_status add_activity(coffer_chunks *chunks, const coffer__page_trace_file *file,
+                                  coffer_error *err)
+{
+    coffer_mlyze_block block = COFFER_MLYZE_BLOCK_INIT;
+    size_t count = 0;
+    if (!file->trace || !coffer_mlyze_compressed(file->trace))
+        return COFFER_OK;
+    coffer_status status = coffer_mlyze_block_count(&count, file->trace, err);
+    if (!status && count > 0)
+        status = coffer_mlyze_get_block(&block, file->trace, count - 1, err);
+    if (status || count == 0 || block.time == 0)
+        return status;
+    uint64_t end = block.time + 1;
+    double *time = coffer__chunks_f64(chunks, "activity.time", ACTIVITY_POINTS);
+    double *events = coffer__chunks_f64(chunks, "activity.events", ACTIVITY_POINTS);
+    for (size_t i = 0; events && i < ACTIVITY_POINTS; i++)
+        time[i] = (double)end / ACTIVITY_POINTS * (double)i;
+    for (size_t i = 0; events && i < count && !status; i++) {
+        status = coffer_mlyze_get_block(&block, file->trace, i, err);
+        uint64_t place = (uint64_t)((double)block.time / (double)end * ACTIVITY_POINTS);
+        events[place < ACTIVITY_POINTS ? place : ACTIVITY_POINTS - 1] += block.event_count;
+    }
+    return status;
+}
+
 static coffer_status emit_trace(coffer_chunks *chunks, void *state, uint32_t detail, coffer_error *err)
 {
     const coffer__page_trace_state *page = state;
+    if (chunks->quick)
+        return page->count == 1 ? add_activity(chunks, &page->files[0], err) : COFFER_OK;
     coffer_node *list = coffer_node_add_list(chunks->view, "traces");
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < page->count && !status; i++) {

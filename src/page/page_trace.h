@@ -22,6 +22,16 @@ typedef struct coffer__page_trace_state {
     coffer_mlyze_tree *both[COFFER__PAGE_MEASURES]; /* of a comparison */
 } coffer__page_trace_state;
 
+/* Opens the trace alone, of a profile as well. */
+coffer_status coffer__page_open_trace(coffer__page_trace_file *file, coffer_chunks *chunks,
+                                      const coffer_file *from, coffer_error *err);
+/* Reads the statistics and the trees of the events [begin, end); forget frees them. */
+coffer_status coffer__page_read_trace(coffer__page_trace_file *file, coffer_chunks *chunks, uint64_t begin,
+                                      uint64_t end, coffer_error *err);
+void coffer__page_forget_trace(coffer__page_trace_file *file);
+/* "GROUP.time", ".live_bytes" and so on, and ".mark_time" and so on. */
+void coffer__page_add_points(coffer_chunks *chunks, const coffer_mlyze_timeline *timeline,
+                             const coffer_mlyze *trace, uint32_t detail, const char *group);
 /* "flame.peak.parent", ".name", ".place", ".bytes", ".own", ".allocs", and ".before" and ".after" of a
  * comparison, for each kind of bytes. */
 coffer_status coffer__page_add_flames(coffer_chunks *chunks, const coffer__page_trace_state *page,

@@ -82,12 +82,10 @@ static coffer_status fit(coffer_chunks *chunks, void *state, coffer_error *err)
                                                  size, chunks->opts.max_bytes));
 }
 
-static coffer_status build(coffer_chunks *chunks, coffer_error *err)
+coffer_status coffer__chunks_fill(coffer_chunks *chunks, coffer_error *err)
 {
     void *state = NULL;
-    coffer_status status = choose_page(chunks, err);
-    if (!status)
-        status = coffer__page_describe(chunks, err);
+    coffer_status status = coffer__page_describe(chunks, err);
     if (status)
         return status;
     coffer_error found = COFFER_ERROR_INIT;
@@ -99,7 +97,7 @@ static coffer_status build(coffer_chunks *chunks, coffer_error *err)
     } else if (status) {
         return coffer__fail_copy(err, &found);
     }
-    status = coffer__page_compare(chunks, state, err);
+    status = chunks->quick ? COFFER_OK : coffer__page_compare(chunks, state, err);
     if (!status)
         status = fit(chunks, state, err);
     if (state)
@@ -107,8 +105,8 @@ static coffer_status build(coffer_chunks *chunks, coffer_error *err)
     return status;
 }
 
-coffer_status coffer_chunks_new(coffer_chunks **out, const coffer_file *file, const coffer_file *other,
-                                const coffer_chunks_opts *opts, coffer_error *err)
+coffer_status coffer__chunks_start(coffer_chunks **out, const coffer_file *file, const coffer_file *other,
+                                   const coffer_chunks_opts *opts, coffer_error *err)
 {
     coffer_chunks *chunks = coffer__calloc(1, sizeof *chunks);
     if (!chunks)
@@ -120,8 +118,23 @@ coffer_status coffer_chunks_new(coffer_chunks **out, const coffer_file *file, co
         chunks->files[0] = file;
         chunks->files[1] = other;
         chunks->file_count = other ? 2 : 1;
-        status = build(chunks, err);
+        status = choose_page(chunks, err);
     }
+    if (status) {
+        coffer_chunks_free(chunks);
+        return status;
+    }
+    *out = chunks;
+    return COFFER_OK;
+}
+
+coffer_status coffer_chunks_new(coffer_chunks **out, const coffer_file *file, const coffer_file *other,
+                                const coffer_chunks_opts *opts, coffer_error *err)
+{
+    coffer_chunks *chunks = NULL;
+    coffer_status status = coffer__chunks_start(&chunks, file, other, opts, err);
+    if (!status)
+        status = coffer__chunks_fill(chunks, err);
     if (status) {
         coffer_chunks_free(chunks);
         return status;
