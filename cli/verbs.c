@@ -346,6 +346,7 @@ const cli_verb *const cli_verbs[] = {
     &heatmap,
     &sheet,
     &cli_verb_report,
+    &cli_verb_view,
     &cli_verb_help,
     &cli_verb_formats,
     &cli_verb_completion,

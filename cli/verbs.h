@@ -20,7 +20,13 @@ extern const cli_verb cli_verb_quantize;
 extern const cli_verb cli_verb_record;
 extern const cli_verb cli_verb_repair;
 extern const cli_verb cli_verb_report;
+extern const cli_verb cli_verb_view;
 extern const cli_verb cli_verb_version;
+
+/* Whether pages can be made; prints what is missing. */
+bool cli_page_is_available(void);
+/* Opens the operands, one or two files. CLI_OK, or after a message; close the files in both cases. */
+int cli_open_pair(coffer_file *files[2], const cli_args *args);
 
 const cli_verb *cli_find_verb(const char *name); /* NULL: no verb has this name */
 /* The verb that a common word for it means ("verify": "check"), or NULL. */

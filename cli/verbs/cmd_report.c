@@ -106,19 +106,35 @@ static int make_page(const cli_args *args, coffer_file *const files[2], coffer_c
     return result;
 }
 
+bool cli_page_is_available(void)
+{
+    if (coffer_page_is_available())
+        return true;
+    cli_warn(NULL, "this coffer was built without the script of its pages");
+    fputs("  install node and npm, run 'npm ci' in web/ and build again; 'coffer info' prints the facts\n",
+          stderr);
+    return false;
+}
+
+int cli_open_pair(coffer_file *files[2], const cli_args *args)
+{
+    int status = CLI_OK;
+    for (size_t i = 0; i < cli_operand_count(args) && !status; i++) {
+        coffer_error err = COFFER_ERROR_INIT;
+        if (coffer_file_open(&files[i], cli_operand(args, i), &err))
+            status = cli_fail(cli_operand(args, i), &err, cli_open_hint(&err));
+    }
+    return status;
+}
+
 static int run(const cli_args *args)
 {
     coffer_chunks_opts opts = COFFER_CHUNKS_OPTS_INIT;
     coffer_file *files[2] = { NULL, NULL };
     char output[4096];
     uint64_t threads;
-    if (!coffer_page_is_available()) {
-        cli_warn(NULL, "this coffer was built without the script of its pages");
-        fputs(
-            "  install node and npm, run 'npm ci' in web/ and build again; 'coffer info' prints the facts\n",
-            stderr);
+    if (!cli_page_is_available())
         return CLI_FAILED;
-    }
     int status = choose_output(output, sizeof output, args);
     if (status)
         return status;
@@ -129,11 +145,7 @@ static int run(const cli_args *args)
     opts.threads = (uint32_t)threads;
     opts.name = cli_operand(args, 0);
     opts.other_name = cli_operand(args, 1);
-    for (size_t i = 0; i < cli_operand_count(args) && !status; i++) {
-        coffer_error err = COFFER_ERROR_INIT;
-        if (coffer_file_open(&files[i], cli_operand(args, i), &err))
-            status = cli_fail(cli_operand(args, i), &err, cli_open_hint(&err));
-    }
+    status = cli_open_pair(files, args);
     if (!status)
         status = make_page(args, files, &opts, output);
     coffer_file_close(files[0]);

@@ -26,6 +26,7 @@
 #include "coffer/source.h"
 #include "coffer/tensors.h"
 #include "coffer/version.h"
+#include "coffer/view.h"
 
 COFFER_BEGIN_DECLS
 

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -134,22 +135,23 @@ static void *worker_main(void *argument)
 
 /* Signals go to the program's own threads. Those that a fault raises in this very thread must stay open: the
  * kernel kills a process that blocks them, and mapped sources live on SIGBUS. */
-static void worker_signals(sigset_t *set)
+void coffer__thread_block_signals(sigset_t *before)
 {
     static const int faults[] = { SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
-    sigfillset(set);
+    sigset_t blocked;
+    sigfillset(&blocked);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        sigdelset(set, faults[i]);
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
 /* When a thread cannot be started, the pool continues with fewer. */
 static void start_threads(coffer__pool *pool, uint32_t wanted)
 {
-    sigset_t blocked, before;
+    sigset_t before;
     if (pool->started >= wanted)
         return;
-    worker_signals(&blocked);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    coffer__thread_block_signals(&before);
     while (pool->started < wanted) {
         struct worker *worker = &pool->workers[pool->started];
         worker->pool = pool;

@@ -113,7 +113,7 @@ void coffer__chunks_note(coffer_chunks *chunks, const char *format, ...)
 coffer_status coffer__chunks_status(const coffer_chunks *chunks, coffer_error *err)
 {
     coffer_status status = chunks->failed ? coffer__fail_no_memory(err, 0) : COFFER_OK;
-    if (!status)
+    if (!status && chunks->described) /* an answer of a view has none */
         status = coffer_node_status(chunks->described, err);
     if (!status)
         status = coffer_node_status(chunks->view, err);

@@ -58,6 +58,17 @@ static coffer_status compute(model_page *page, const coffer_chunks *chunks, coff
     return coffer__page_maps_new(&page->maps, page->sets[0], err);
 }
 
+coffer_status coffer__page_open_model(const coffer_tensors **set, coffer_tensors **own,
+                                      const coffer_file *file, coffer_error *err)
+{
+    *set = coffer_file_tensors(file);
+    if (*set)
+        return COFFER_OK;
+    coffer_status status = coffer_tensors_open(own, coffer_file_source(file), NULL, err);
+    *set = *own;
+    return status;
+}
+
 static coffer_status open_model(void **state, coffer_chunks *chunks, coffer_error *err)
 {
     model_page *page = coffer__calloc(1, sizeof *page);
@@ -65,13 +76,8 @@ static coffer_status open_model(void **state, coffer_chunks *chunks, coffer_erro
         return coffer__fail_no_memory(err, sizeof *page);
     coffer_status status = COFFER_OK;
     page->count = chunks->file_count;
-    for (size_t i = 0; i < page->count && !status; i++) {
-        page->sets[i] = coffer_file_tensors(chunks->files[i]);
-        if (page->sets[i])
-            continue;
-        status = coffer_tensors_open(&page->own[i], coffer_file_source(chunks->files[i]), NULL, err);
-        page->sets[i] = page->own[i];
-    }
+    for (size_t i = 0; i < page->count && !status; i++)
+        status = coffer__page_open_model(&page->sets[i], &page->own[i], chunks->files[i], err);
     if (!status && page->count == 1 && !chunks->quick)
         status = compute(page, chunks, err);
     if (status) {

@@ -17,6 +17,9 @@ typedef struct coffer__page_maps {
     size_t skipped; /* tensors with two dimensions or more that have none */
 } coffer__page_maps;
 
+/* The tensors of a file. own : set, and to be closed, when the file does not have them open. */
+coffer_status coffer__page_open_model(const coffer_tensors **set, coffer_tensors **own,
+                                      const coffer_file *file, coffer_error *err);
 /* Rows of statistics of tensors before `tensors`; "values.tensor" says which tensor each is of. */
 void coffer__page_add_values(coffer_chunks *chunks, const coffer_tensors_stats *stats, size_t tensors,
                              uint32_t detail);

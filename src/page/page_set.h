@@ -13,9 +13,10 @@ typedef struct coffer__page_set_state {
     size_t count;
 } coffer__page_set_state;
 
-/* "samples.number", "samples.value.N", and thumbnails of the first field with pictures. */
+/* "samples.number", "samples.value.N", and thumbnails of the first field with pictures.
+ * whole : with texts of up to 64 KiB and large pictures, for a few samples. */
 void coffer__page_put_samples(coffer_chunks *chunks, const coffer_mldf *set, const uint64_t *samples,
-                              size_t count);
+                              size_t count, bool whole);
 /* "samples.…": evenly chosen samples, their values as text, and thumbnails of the first field with pictures.
  */
 coffer_status coffer__page_add_samples(coffer_chunks *chunks, const coffer_mldf *set, uint32_t detail,

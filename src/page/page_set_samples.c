@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { MOST_SAMPLES = 600, THUMBNAIL_SIDE = 112, QUALITY = 82, VALUE_BYTES = 300 };
+enum { WHOLE_SIDE = 2048, WHOLE_BYTES = 64 << 10 };
 
 typedef struct gallery {
     coffer_chunks *chunks;
@@ -19,6 +20,8 @@ typedef struct gallery {
     coffer_bytes bytes;
     const uint64_t *numbers; /* of the samples */
     size_t count;
+    uint32_t side;      /* of the pictures, at most */
+    size_t value_bytes; /* of a text, at most */
     coffer__buffer pictures;
 } gallery;
 
@@ -71,7 +74,7 @@ static void add_column(gallery *from, size_t index)
     for (size_t i = 0; column && i < from->count; i++) {
         text.len = 0;
         put_value(&text, from, from->numbers[i], index);
-        size_t len = text.len < VALUE_BYTES ? text.len : VALUE_BYTES;
+        size_t len = text.len < from->value_bytes ? text.len : from->value_bytes;
         while (len < text.len && len > 0 && (text.data[len] & 0xc0) == 0x80)
             len--; /* not inside a character */
         column[i] = coffer__chunks_text_len(from->chunks, len ? (const char *)text.data : "",
@@ -100,7 +103,7 @@ static coffer_status decode(gallery *from, uint64_t sample, size_t field, coffer
 {
     coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
-    opts.min_width = opts.min_height = THUMBNAIL_SIDE;
+    opts.min_width = opts.min_height = from->side;
     opts.channels = 4;
     coffer_status status = coffer_mldf_read(&from->bytes, &entry, from->set, sample, field, err);
     if (status)
@@ -135,9 +138,8 @@ static coffer_status add_thumbnail(gallery *from, uint64_t sample, size_t field,
     coffer_status status = decode(from, sample, field, err);
     const coffer_pixels *shown = &from->pixels;
     uint32_t longest = shown->width > shown->height ? shown->width : shown->height;
-    if (!status && longest > THUMBNAIL_SIDE) {
-        uint32_t width = shown->width * THUMBNAIL_SIDE / longest,
-                 height = shown->height * THUMBNAIL_SIDE / longest;
+    if (!status && longest > from->side) {
+        uint32_t width = shown->width * from->side / longest, height = shown->height * from->side / longest;
         status = coffer_pixels_resize(&from->scaled, shown, width ? width : 1, height ? height : 1, err);
         shown = &from->scaled;
     }
@@ -184,7 +186,7 @@ static size_t find_pictures(const coffer_mldf *set)
 /* ---- All ---- */
 
 void coffer__page_put_samples(coffer_chunks *chunks, const coffer_mldf *set, const uint64_t *samples,
-                              size_t count)
+                              size_t count, bool whole)
 {
     gallery from = { .chunks = chunks,
                      .set = set,
@@ -193,6 +195,8 @@ void coffer__page_put_samples(coffer_chunks *chunks, const coffer_mldf *set, con
                      .bytes = COFFER_BYTES_INIT,
                      .numbers = samples,
                      .count = count,
+                     .side = whole ? WHOLE_SIDE : THUMBNAIL_SIDE,
+                     .value_bytes = whole ? WHOLE_BYTES : VALUE_BYTES,
                      .pictures = COFFER__BUFFER_INIT };
     double *numbers = coffer__chunks_f64(chunks, "samples.number", count);
     for (size_t i = 0; numbers && i < count; i++)
@@ -222,7 +226,7 @@ coffer_status coffer__page_add_samples(coffer_chunks *chunks, const coffer_mldf 
         samples[i] = coffer__page_even(total, i, count);
     if (total > count)
         coffer__chunks_note(chunks, "%zu of %" PRIu64 " samples are shown, at even distances", count, total);
-    coffer__page_put_samples(chunks, set, samples, count);
+    coffer__page_put_samples(chunks, set, samples, count, false);
     coffer__free(samples);
     return COFFER_OK;
 }
