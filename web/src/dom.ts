@@ -11,6 +11,7 @@ interface Attributes {
   tabindex?: number;
   for?: string;
   placeholder?: string;
+  hidden?: "";
   [aria: `aria-${string}`]: string | number;
   [data: `data-${string}`]: string;
 }

@@ -3,7 +3,7 @@ import { histogram } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, choice, el, name } from "../dom";
 import { table } from "../facts";
-import { figures, type Figure } from "../figures";
+import { overview, type Figure } from "../figures";
 import { Flame, type FlameData } from "../flame";
 import { baseName, bytes, count, duration, percent, signed } from "../format";
 import type { Shell } from "../shell";
@@ -53,7 +53,6 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
 // ---- Figures ----
 
 function numbers(shell: Shell, views: TraceView[]): void {
-  const section = shell.section("overview", "Overview", views.length === 2 ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer stats ${shell.path()}`);
   const list: Figure[] = [];
   const a = views[0] as TraceView;
   const b = views[1];
@@ -72,7 +71,7 @@ function numbers(shell: Shell, views: TraceView[]): void {
   const time = (value: number): string => (last.time_unit ? `${count(value)} ${last.time_unit}` : duration(value));
   if (last.duration_us > 0) list.push({ label: "duration", value: time(last.duration_us), note: b ? `${time(a.duration_us)} → ${time(b.duration_us)}` : `peak at ${time(a.peak_time_us)}` });
   if (last.has_order) list.push({ label: "events", value: count(last.events), note: b ? `${count(a.events)} → ${count(b.events)}` : `${count(a.allocs)} allocations, ${count(a.frees)} frees` });
-  section.body.append(figures(list));
+  overview(shell, views.length, "stats", list);
 }
 
 // ---- Timeline ----
