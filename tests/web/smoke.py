@@ -159,6 +159,20 @@ def check_trace(reports, path):
         (row["thread"], row["peak_bytes"], row["live_bytes"], row["allocs"]) for row in threads
     ], f"{path}: other threads"
     assert max(page.numbers_of("timeline.high_bytes")) == view["measures"]["peak"]["bytes"]
+    check_windows(reports, page, path)
+
+
+def check_windows(reports, page, path):
+    """The parts of a run have the bytes that the command finds in the same window and at its end."""
+    parts, allocated, freed = page.summary["view"]["windows"], page.numbers_of("windows.allocated"), page.numbers_of("windows.freed")
+    count, step = parts["count"], parts["step_us"]
+    by_part = [sum(allocated[at::count]) for at in range(count)]
+    live = [sum(freed[at::count]) for at in range(count)]
+    first, last = count // 3, 2 * count // 3
+    total = reports.json("flame", path, "--what", "total", "--window", f"{first * step}us..{last * step}us")
+    assert sum(by_part[first:last]) == total["value"], f"{path}: another number of bytes in a window"
+    at_end = reports.json("flame", path, "--at", f"{last * step}us")
+    assert sum(by_part[:last]) - sum(live[:last]) == at_end["value"], f"{path}: another number of bytes is live"
 
 
 def traces(reports, tests):

@@ -1,4 +1,4 @@
-// Reads reports in Chromium as a person would: node test/browser.mjs COFFER. Needs the package chromium; `make check-web` runs it.
+// Reads reports in Chromium as a person would: node test/browser.mjs COFFER [PART OF A NAME]. Needs the package chromium; `make check-web` runs it.
 import { chromium } from "playwright-core";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -295,8 +295,16 @@ const CHECKS = {
     await tab.waitForFunction(() => document.querySelector("#timeline .command")?.textContent.includes("--window"));
     const words = (await text(tab, "#timeline .command")).match(/--window (\S+)/);
     run("peak", files.trace.path, "--window", words[1]);
+    await tab.waitForFunction(() => document.querySelector("#flame .command")?.textContent.includes("--what total --window"));
+    const asked = (await text(tab, "#flame .command")).match(/--window (\S+)/)[1];
+    const total = json("flame", files.trace.path, "--what", "total", "--window", asked);
+    assert.equal(await text(tab, "#flame .details strong"), bytes(total.value));
+    await tab.locator("#flame .choice button", { hasText: "live at its end" }).click();
+    const live = json("flame", files.trace.path, "--at", asked.split("..")[1]);
+    await tab.waitForFunction((wanted) => document.querySelector("#flame .details strong")?.textContent === wanted, bytes(live.value));
     await tab.keyboard.press("Escape");
     await tab.waitForFunction(() => !document.querySelector("#timeline .command")?.textContent.includes("--window"));
+    await tab.waitForFunction(() => document.querySelector("#flame .command")?.textContent.includes("--what peak"));
     await close(tab);
   },
 
@@ -354,6 +362,7 @@ function bytes(value) {
 
 let failed = 0;
 for (const [name, check] of Object.entries(CHECKS)) {
+  if (!name.includes(process.argv[3] ?? "")) continue;
   const begin = Date.now();
   try {
     await check();
