@@ -71,6 +71,7 @@ void coffer__page_forget_trace(coffer__page_trace_file *file)
 {
     for (size_t i = 0; i < COFFER__PAGE_MEASURES; i++)
         coffer_mlyze_tree_free(file->trees[i]);
+    coffer__page_windows_free(&file->windows);
     coffer_mlyze_stats_free(file->stats);
 }
 
@@ -105,6 +106,8 @@ static coffer_status open_trace(void **state, coffer_chunks *chunks, coffer_erro
     page->count = chunks->file_count;
     for (size_t i = 0; i < page->count && !status; i++)
         status = open_file(&page->files[i], chunks, chunks->files[i], err);
+    if (!status && page->count == 1 && !chunks->quick)
+        status = coffer__page_windows_new(&page->files[0].windows, &page->files[0], err);
     for (size_t i = 0; page->count == 2 && i < COFFER__PAGE_MEASURES && !status && !chunks->quick; i++)
         status =
             coffer_mlyze_tree_diff(&page->both[i], page->files[0].trees[i], page->files[1].trees[i], err);

@@ -9,6 +9,8 @@
 #include <string.h>
 
 enum { MOST_SAMPLES = 256, MOST_CONDITIONS = 16 };
+/* Sounds of a page of samples are shorter than in a report of fewer. */
+enum { PAGE_DETAIL = 4 };
 
 typedef struct set_view {
     coffer_mldf *sets[2];
@@ -129,7 +131,7 @@ static coffer_status answer_samples(coffer_chunks *chunks, void *state, const co
     if (status)
         return status;
     coffer_node_add_u64(chunks->view, "total", total, COFFER_UNIT_NONE);
-    coffer__page_put_samples(chunks, view->sets[0], numbers, (size_t)count, false);
+    coffer__page_put_samples(chunks, view->sets[0], numbers, (size_t)count, PAGE_DETAIL, false);
     return COFFER_OK;
 }
 
@@ -142,7 +144,7 @@ static coffer_status answer_sample(coffer_chunks *chunks, void *state, const cof
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "the set has no samples");
     coffer_status status = coffer__question_number(&number, question, "sample", 0, 0, total - 1, err);
     if (!status)
-        coffer__page_put_samples(chunks, view->sets[0], &number, 1, true);
+        coffer__page_put_samples(chunks, view->sets[0], &number, 1, 1, true);
     return status;
 }
 

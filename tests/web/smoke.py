@@ -96,7 +96,7 @@ def check_policy(page):
     assert rules["default-src"] == "'none'", rules
     assert len(page.scripts) == 1 and rules["script-src"] == sha(page.scripts[0]), "the script's hash differs"
     assert len(page.styles) == 1 and rules["style-src"] == sha(page.styles[0]), "the style's hash differs"
-    assert rules["img-src"] == "data: blob:" and rules["base-uri"] == "'none'" and rules["form-action"] == "'none'", rules
+    assert rules["img-src"] == "data: blob:" and rules["media-src"] == "blob:" and rules["base-uri"] == "'none'" and rules["form-action"] == "'none'", rules
     assert "unsafe" not in page.policy and "http" not in page.policy, page.policy
     for word in ("eval(", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "new Function"):
         assert word not in page.scripts[0].replace("querySelectorAll", ""), f"the script uses {word}"
@@ -159,6 +159,20 @@ def check_trace(reports, path):
         (row["thread"], row["peak_bytes"], row["live_bytes"], row["allocs"]) for row in threads
     ], f"{path}: other threads"
     assert max(page.numbers_of("timeline.high_bytes")) == view["measures"]["peak"]["bytes"]
+    check_windows(reports, page, path)
+
+
+def check_windows(reports, page, path):
+    """The parts of a run have the bytes that the command finds in the same window and at its end."""
+    parts, allocated, freed = page.summary["view"]["windows"], page.numbers_of("windows.allocated"), page.numbers_of("windows.freed")
+    count, step = parts["count"], parts["step_us"]
+    by_part = [sum(allocated[at::count]) for at in range(count)]
+    live = [sum(freed[at::count]) for at in range(count)]
+    first, last = count // 3, 2 * count // 3
+    total = reports.json("flame", path, "--what", "total", "--window", f"{first * step}us..{last * step}us")
+    assert sum(by_part[first:last]) == total["value"], f"{path}: another number of bytes in a window"
+    at_end = reports.json("flame", path, "--at", f"{last * step}us")
+    assert sum(by_part[:last]) - sum(live[:last]) == at_end["value"], f"{path}: another number of bytes is live"
 
 
 def traces(reports, tests):
@@ -261,6 +275,52 @@ def sets(reports, tests):
     assert ends[-1] == len(data) and data[:2] == b"\xff\xd8", "the pictures are not JPEG files"
 
 
+def whole_sets(reports, tests):
+    """Of all samples: numbers to filter by, the order of a training run, and damage."""
+    path = str(tests / "vectors/mldf/all-types-208.mldf")
+    page = reports.page(path)
+    samples = reports.rows("head", path, "-n", "100")
+    names = [field["name"] for field in page.summary["view"]["fields"]]
+    for name in ("label", "score"):
+        assert page.numbers_of(f"columns.{names.index(name)}") == [float(sample[name]) for sample in samples], name
+    order = [int(line) for line in reports.run("order", path).split()]
+    assert page.numbers_of("order.sample") == order
+    rank = [int(line) for line in reports.run("order", path, "--rank", "1", "--world", "3", "--worker", "1", "--workers", "2").split()]
+    assert order[1 * 3 + 1 :: 2 * 3] == rank, "the page deals samples to ranks and workers like this"
+    widths, heights = page.numbers_of("arrays.width"), page.numbers_of("arrays.height")
+    assert sum(width * height for width, height in zip(widths, heights)) == len(page.numbers_of("arrays.cells")) > 0
+    assert page.summary["view"]["damaged"] == 0 and page.summary["view"]["verified"] is True
+    page = reports.page(str(tests / "vectors/mldf/payload-bit-flip.mldf"), status=(1,))
+    assert page.numbers_of("damaged.sample") == [0] and "checksum" in page.texts()[page.numbers_of("damaged.reason")[0]]
+    page = reports.page(path, "--max-read", "1")
+    assert page.summary["view"]["verified"] is False and any("not marked" in note for note in page.summary["notes"])
+
+
+def wav(frames, rate, channels=1):
+    """Sound of 16 bits that rises from silence to the highest value."""
+    data = struct.pack(f"<{frames * channels}h", *(32767 * i // (frames * channels - 1) for i in range(frames * channels)))
+    head = struct.pack("<HHIIHH", 1, channels, rate, 2 * channels * rate, 2 * channels, 16)
+    return b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<I", 16) + head + b"data" + struct.pack("<I", len(data)) + data
+
+
+def sounds(reports, _):
+    """A sound is a file that a browser plays, and a wave; a long one is cut, in one channel."""
+    folder = reports.folder / "sounds"
+    folder.mkdir()
+    (folder / "a.wav").write_bytes(wav(1280, 8000))
+    (folder / "b.wav").write_bytes(wav(200000, 44100, 2))
+    reports.run("pack", "sounds", "sounds.mldf")
+    page = reports.page("sounds.mldf")
+    data, ends = page.bytes_of("sounds.data"), page.numbers_of("sounds.ends")
+    assert data[: ends[0]] == wav(1280, 8000), "the sound is not the one that was packed"
+    assert data[ends[0] : ends[0] + 4] == b"RIFF" and ends[1] - ends[0] == 44 + 256 * 1024
+    assert struct.unpack_from("<HI", data, ends[0] + 22) == (1, 44100)
+    assert page.numbers_of("sounds.kind") == [1, 1] and page.numbers_of("sounds.seconds") == [0.16, 200000 / 44100]
+    wave = page.numbers_of("sounds.waves")[:256]
+    assert wave[0] in (127, 128) and wave[-1] == 255 and wave == sorted(wave), "the wave does not rise"
+    assert any("beginning" in note for note in page.summary["notes"])
+
+
 def png(width, height):
     """A picture of 8 bits with transparency."""
     rows = b"".join(b"\0" + bytes((x * 7 + y) & 255 for x in range(4 * width)) for y in range(height))
@@ -351,6 +411,8 @@ CHECKS = [
     ("scans", scans),
     ("matrices", matrices),
     ("sets", sets),
+    ("whole sets", whole_sets),
+    ("sounds", sounds),
     ("thumbnails", thumbnails),
     ("other files", other_files),
     ("damaged files", damaged_files),

@@ -2,7 +2,7 @@
 import { histogram } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, el, name } from "../dom";
-import { compared, figures } from "../figures";
+import { compared, overview } from "../figures";
 import { bytes, count, number, percent, shell as quote, trim } from "../format";
 import { HeatMap } from "../heatmap";
 import type { Shell } from "../shell";
@@ -91,21 +91,20 @@ async function loadValues(chunks: Chunks): Promise<Values | undefined> {
 
 export async function modelPage(shell: Shell, chunks: Chunks, summary: Summary): Promise<void> {
   const totals = summary.view["models"] as unknown as ModelTotals[];
-  const overview = shell.section("overview", "Overview", totals.length > 1 ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer info ${shell.path()}`);
   const list = [
     compared("tensors", totals.map((item) => item.tensors), count),
     compared("parameters", totals.map((item) => item.elements), short),
     compared("payload", totals.map((item) => item.bytes), bytes),
   ];
   if (totals.length > 1) {
-    overview.body.append(figures(list));
+    overview(shell, totals.length, "info", list);
     return;
   }
   const tensors = await loadTensors(chunks);
   const values = await loadValues(chunks);
   const bits = totals[0] && totals[0].elements > 0 ? (8 * totals[0].bytes) / totals[0].elements : 0;
   list.push({ label: "bits per parameter", value: trim(bits, 3), note: [...new Set(tensors.dtype)].slice(0, 6).join(", ") });
-  overview.body.append(figures(list));
+  overview(shell, 1, "info", list);
   mapSection(shell, tensors);
   tensorSection(shell, tensors, values, await loadMaps(chunks), totals[0]?.bytes ?? 0);
 }

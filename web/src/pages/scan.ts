@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import { ranking } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, choice, color, el, name } from "../dom";
-import { compared, figures } from "../figures";
+import { compared, overview } from "../figures";
 import { count, trim } from "../format";
 import { HeatMap, type HeatData } from "../heatmap";
 import type { Shell } from "../shell";
@@ -31,15 +31,12 @@ interface ScanTotals {
 
 export async function scanPage(shell: Shell, chunks: Chunks, summary: Summary): Promise<void> {
   const totals = summary.view["scans"] as unknown as ScanTotals[];
-  const overview = shell.section("overview", "Overview", totals.length > 1 ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer info ${shell.path()}`);
-  overview.body.append(
-    figures([
-      compared("records", totals.map((item) => item.records), count),
-      compared("tokens", totals.map((item) => item.tokens), count),
-      compared("parameters", totals.map((item) => item.params), count, totals[0]?.model_name ?? ""),
-      compared("sequences", totals.map((item) => item.sequences), count),
-    ]),
-  );
+  overview(shell, totals.length, "info", [
+    compared("records", totals.map((item) => item.records), count),
+    compared("tokens", totals.map((item) => item.tokens), count),
+    compared("parameters", totals.map((item) => item.params), count, totals[0]?.model_name ?? ""),
+    compared("sequences", totals.map((item) => item.sequences), count),
+  ]);
   const texts = await chunks.texts();
   const ids = await chunks.u32("params.id");
   const nameOf = new Map<number, string>();
