@@ -1,14 +1,48 @@
-/** The data of a page: typed arrays in inert script elements, decoded when they are first used. */
+/** The data of a page: typed arrays by name, in inert script elements of the document or in a bundle from a server. */
+import type { Live } from "./live";
 import type { Json, Summary } from "./types";
 
+interface Block {
+  count: number;
+  load: () => Promise<ArrayBuffer>;
+}
+
+interface DirectoryEntry {
+  name: string;
+  count: number;
+  offset: number;
+  size: number;
+}
+
+const ALIGNMENT = 8;
+
 export class Chunks {
-  private readonly blocks = new Map<string, HTMLScriptElement>();
   private readonly decoded = new Map<string, Promise<ArrayBuffer>>();
   private strings: Promise<string[]> | undefined;
 
-  constructor(root: Document) {
+  private constructor(
+    private readonly blocks: Map<string, Block>,
+    /** The server that the page can ask; a report has none. */
+    readonly live?: Live,
+  ) {}
+
+  /** Decoded when they are first used. */
+  static embedded(root: Document): Chunks {
+    const blocks = new Map<string, Block>();
     for (const block of root.querySelectorAll<HTMLScriptElement>('script[type="application/octet-stream"]'))
-      this.blocks.set(block.dataset["name"] ?? "", block);
+      blocks.set(block.dataset["name"] ?? "", { count: Number(block.dataset["count"] ?? 0), load: () => decode(block) });
+    return new Chunks(blocks);
+  }
+
+  /** A bundle: the length of its directory, the directory as JSON, and the chunks at multiples of eight bytes. */
+  static bundle(buffer: ArrayBuffer, live: Live): Chunks {
+    const length = new DataView(buffer).getUint32(0, true);
+    const directory = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length))) as { chunks: DirectoryEntry[] };
+    const first = Math.ceil((4 + length) / ALIGNMENT) * ALIGNMENT;
+    const blocks = new Map<string, Block>();
+    for (const { name, count, offset, size } of directory.chunks)
+      blocks.set(name, { count, load: () => Promise.resolve(buffer.slice(first + offset, first + offset + size)) });
+    return new Chunks(blocks, live);
   }
 
   has(name: string): boolean {
@@ -16,27 +50,23 @@ export class Chunks {
   }
 
   count(name: string): number {
-    return Number(this.blocks.get(name)?.dataset["count"] ?? 0);
+    return this.blocks.get(name)?.count ?? 0;
   }
 
   private bytes(name: string): Promise<ArrayBuffer> {
     let promise = this.decoded.get(name);
     if (!promise) {
-      promise = this.decode(name);
+      promise = this.load(name);
       this.decoded.set(name, promise);
     }
     return promise;
   }
 
-  private async decode(name: string): Promise<ArrayBuffer> {
+  /** The first picture of a server lacks what needs a pass over the file. */
+  private load(name: string): Promise<ArrayBuffer> {
     const block = this.blocks.get(name);
-    if (!block) throw new Error(`the page has no chunk ${name}`);
-    const binary = atob(block.textContent ?? "");
-    const bytes = new Uint8Array(binary.length);
-    for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
-    if (block.dataset["codec"] === "none") return bytes.buffer;
-    const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    return new Response(plain).arrayBuffer();
+    if (block) return block.load();
+    return this.live ? Promise.resolve(new ArrayBuffer(0)) : Promise.reject(new Error(`the page has no chunk ${name}`));
   }
 
   async f64(name: string): Promise<Float64Array> {
@@ -68,6 +98,15 @@ export class Chunks {
     this.strings ??= this.bytes("texts").then(splitTexts);
     return this.strings;
   }
+}
+
+async function decode(block: HTMLScriptElement): Promise<ArrayBuffer> {
+  const binary = atob(block.textContent ?? "");
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  if (block.dataset["codec"] === "none") return bytes.buffer;
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Response(plain).arrayBuffer();
 }
 
 function splitTexts(buffer: ArrayBuffer): string[] {

@@ -119,6 +119,10 @@ function fold(key: string, item: Json, shown: Node): HTMLElement {
 export function findings(file: FileSummary): HTMLElement {
   const element = el("div", { class: "findings" });
   if (file.error) append(element, el("p", { class: "error" }, file.error));
+  if (!file.findings) {
+    append(element, el("p", { class: "quiet" }, "The file is being checked."));
+    return element;
+  }
   if (file.findings.length === 0) {
     append(element, el("p", {}, "No findings.", file.not_verified ? el("span", { class: "quiet" }, ` ${file.not_verified}`) : null));
     return element;

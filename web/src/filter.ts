@@ -28,7 +28,8 @@ function escapePattern(text: string): string {
   return text.replace(/[\\*?[\]]/g, "\\$&");
 }
 
-function words(condition: Condition, fields: FilterField[]): string {
+/** A condition as the library reads it: "label>=3". */
+export function words(condition: Condition, fields: FilterField[]): string {
   const field = fields[condition.field]?.name ?? "";
   if (condition.operator === "present") return field;
   if (condition.operator === "absent") return `!${field}`;

@@ -1,6 +1,7 @@
 /** A grid of numbers as colors: zoom with the wheel or + and −, pan by dragging, values under the pointer. */
 import { append, button, canvas, color, el } from "./dom";
 import { trim } from "./format";
+import { Newest } from "./live";
 
 export interface HeatData {
   width: number;
@@ -9,12 +10,36 @@ export interface HeatData {
   cells: Float32Array | Float64Array;
   /** The names of a cell for the readout. */
   describe: (column: number, row: number) => string;
+  /** Asks for a part at a finer resolution, of at most so many columns and rows. */
+  finer?: (part: Part, columns: number, rows: number, signal: AbortSignal) => Promise<Patch>;
+  /** The values that a cell covers across and down: how far one can zoom in. */
+  across?: number;
+  down?: number;
+}
+
+/** A rectangle in cells of the grid. */
+export interface Part {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+/** Finer cells of a part of the grid. */
+export interface Patch extends Part {
+  columns: number;
+  rows: number;
+  cells: Float64Array;
+  describe: (column: number, row: number) => string;
 }
 
 type Rgb = readonly [number, number, number];
 const VIRIDIS: readonly Rgb[] = [[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37]];
 const DIVERGING: readonly Rgb[] = [[49, 91, 163], [107, 153, 205], [176, 203, 229], [242, 242, 240], [240, 190, 167], [217, 120, 95], [165, 42, 49]];
 const ZOOM_STEP = 1.6;
+/** The least cells in view, and how long the view rests before a finer part is asked for. */
+const LEAST_CELLS = 4;
+const REST_MS = 120;
 
 function sample(map: readonly Rgb[], share: number): Rgb {
   const place = Math.min(Math.max(share, 0), 1) * (map.length - 1);
@@ -69,7 +94,11 @@ export class HeatMap {
   private low = 0;
   private high = 1;
   private diverges = false;
-  private view = { x: 0, y: 0, width: 1, height: 1 };
+  private view: Part = { x: 0, y: 0, width: 1, height: 1 };
+  private patch: Patch | undefined;
+  private patchImage: HTMLCanvasElement | undefined;
+  private readonly newest = new Newest();
+  private resting = 0;
   private cursor: [number, number] = [0, 0];
   private drag: [number, number] | undefined;
 
@@ -90,9 +119,8 @@ export class HeatMap {
     target.addEventListener("pointerup", () => (this.drag = undefined));
     target.addEventListener("pointermove", (event) => this.onMove(event));
     target.addEventListener("click", (event) => {
-      const [column, row] = this.cellAt(event.offsetX, event.offsetY);
-      this.point(column, row);
-      this.onChoose(column, row);
+      this.point(...this.cellAt(event.offsetX, event.offsetY));
+      this.choose();
     });
     this.controls = el(
       "div",
@@ -106,19 +134,11 @@ export class HeatMap {
 
   show(data: HeatData): void {
     this.data = data;
-    [this.low, this.high] = extremes(data.cells);
-    this.diverges = this.low < 0 && this.high > 0;
-    if (this.diverges) {
-      const reach = Math.max(-this.low, this.high);
-      this.low = -reach;
-      this.high = reach;
-    }
-    this.image = this.makeImage(data);
+    this.dropPatch();
     this.view = { x: 0, y: 0, width: data.width, height: data.height };
     const aspect = this.keepAspect ? data.height / data.width : 0;
     this.drawing.element.style.aspectRatio = aspect > 0 ? `${data.width} / ${data.height}` : "";
     this.drawing.element.classList.toggle("square", aspect > 0);
-    this.makeLegend();
     this.point(0, 0);
     this.drawing.redraw();
   }
@@ -128,13 +148,64 @@ export class HeatMap {
     const { data } = this;
     if (!data || (this.view.width >= data.width && this.view.height >= data.height)) return false;
     this.view = { x: 0, y: 0, width: data.width, height: data.height };
+    this.dropPatch();
     this.drawing.redraw();
     return true;
   }
 
-  private makeImage(data: HeatData): HTMLCanvasElement {
+  /** Colors everything by the cells in sight: means of many values are closer together than the values. */
+  private scaleTo(cells: HeatData["cells"]): void {
+    const { data, patch } = this;
+    if (!data) return;
+    [this.low, this.high] = extremes(cells);
+    this.diverges = this.low < 0 && this.high > 0;
+    if (this.diverges) {
+      const reach = Math.max(-this.low, this.high);
+      this.low = -reach;
+      this.high = reach;
+    }
+    this.image = this.makeImage(data.width, data.height, data.cells);
+    this.patchImage = patch && this.makeImage(patch.columns, patch.rows, patch.cells);
+    this.makeLegend();
+  }
+
+  private dropPatch(): void {
+    window.clearTimeout(this.resting);
+    this.newest.cancel();
+    this.patch = undefined;
+    if (this.data) this.scaleTo(this.data.cells);
+  }
+
+  /** When the view has come to rest. */
+  private refine(): void {
+    const { data } = this;
+    window.clearTimeout(this.resting);
+    if (!data?.finer || ((data.across ?? 1) <= 1 && (data.down ?? 1) <= 1)) return;
+    if (!this.zoomed()) {
+      this.dropPatch();
+      return;
+    }
+    this.resting = window.setTimeout(() => void this.askFiner(data), REST_MS);
+  }
+
+  private async askFiner(data: HeatData): Promise<void> {
+    const { clientWidth, clientHeight } = this.drawing.element;
+    const most = 512;
+    try {
+      const patch = await this.newest.run(async (signal) => data.finer?.(this.view, Math.min(Math.max(clientWidth, 1), most), Math.min(Math.max(clientHeight, 1), most), signal));
+      if (!patch || data !== this.data) return;
+      this.patch = patch;
+      this.scaleTo(patch.cells);
+      this.point(...this.cursor);
+      this.element.dataset["cells"] = `${patch.columns} × ${patch.rows}`;
+    } catch (problem) {
+      append(this.readout, ` · ${String(problem)}`);
+    }
+  }
+
+  private makeImage(width: number, height: number, cells: HeatData["cells"]): HTMLCanvasElement {
     const image = document.createElement("canvas");
-    paint(image, data.width, data.height, data.cells, this.diverges ? DIVERGING : VIRIDIS, this.low, this.high);
+    paint(image, width, height, cells, this.diverges ? DIVERGING : VIRIDIS, this.low, this.high);
     return image;
   }
 
@@ -149,28 +220,42 @@ export class HeatMap {
 
   private cellAt(x: number, y: number): [number, number] {
     const { clientWidth, clientHeight } = this.drawing.element;
-    const column = Math.floor(this.view.x + (x / clientWidth) * this.view.width);
-    const row = Math.floor(this.view.y + (y / clientHeight) * this.view.height);
-    return [column, row];
+    return [this.view.x + (x / clientWidth) * this.view.width, this.view.y + (y / clientHeight) * this.view.height];
   }
 
-  private point(column: number, row: number): void {
+  /** The cell of the grid, or of the finer part, at a place. */
+  private cellOf([x, y]: [number, number]): { box: Part; value: number; text: string } | undefined {
+    const { data, patch } = this;
+    if (!data) return undefined;
+    const inside = patch && x >= patch.x && y >= patch.y && x < patch.x + patch.width && y < patch.y + patch.height;
+    const from = inside
+      ? { x: patch.x, y: patch.y, width: patch.width / patch.columns, height: patch.height / patch.rows, columns: patch.columns, rows: patch.rows, cells: patch.cells, describe: patch.describe }
+      : { x: 0, y: 0, width: 1, height: 1, columns: data.width, rows: data.height, cells: data.cells, describe: data.describe };
+    const column = Math.min(Math.max(Math.floor((x - from.x) / from.width), 0), from.columns - 1);
+    const row = Math.min(Math.max(Math.floor((y - from.y) / from.height), 0), from.rows - 1);
+    return {
+      box: { x: from.x + column * from.width, y: from.y + row * from.height, width: from.width, height: from.height },
+      value: from.cells[row * from.columns + column] ?? NaN,
+      text: from.describe(column, row),
+    };
+  }
+
+  private point(x: number, y: number): void {
     const { data } = this;
     if (!data) return;
-    const x = Math.min(Math.max(column, 0), data.width - 1);
-    const y = Math.min(Math.max(row, 0), data.height - 1);
-    this.cursor = [x, y];
-    const value = data.cells[y * data.width + x] ?? NaN;
+    this.cursor = [Math.min(Math.max(x, 0), data.width - 1e-9), Math.min(Math.max(y, 0), data.height - 1e-9)];
+    const cell = this.cellOf(this.cursor);
+    if (!cell) return;
     this.readout.replaceChildren();
-    append(this.readout, el("strong", {}, Number.isNaN(value) ? "no value" : trim(value, 7)), ` · ${data.describe(x, y)}`);
+    append(this.readout, el("strong", {}, Number.isNaN(cell.value) ? "no value" : trim(cell.value, this.patch ? 17 : 7)), ` · ${cell.text}`);
     this.drawing.redraw();
   }
 
   private zoom(factor: number, atX = 0.5, atY = 0.5): void {
     const { data } = this;
     if (!data) return;
-    const width = Math.min(data.width, Math.max(4, this.view.width / factor));
-    const height = Math.min(data.height, Math.max(4, this.view.height / factor));
+    const width = Math.min(data.width, Math.max(LEAST_CELLS / Math.max(data.across ?? 1, 1), this.view.width / factor));
+    const height = Math.min(data.height, Math.max(LEAST_CELLS / Math.max(data.down ?? 1, 1), this.view.height / factor));
     this.move(this.view.x + (this.view.width - width) * atX, this.view.y + (this.view.height - height) * atY, width, height);
   }
 
@@ -178,7 +263,12 @@ export class HeatMap {
     const { data } = this;
     if (!data) return;
     this.view = { x: Math.min(Math.max(x, 0), data.width - width), y: Math.min(Math.max(y, 0), data.height - height), width, height };
+    this.refine();
     this.drawing.redraw();
+  }
+
+  private choose(): void {
+    this.onChoose(Math.floor(this.cursor[0]), Math.floor(this.cursor[1]));
   }
 
   private onWheel(event: WheelEvent): void {
@@ -189,7 +279,7 @@ export class HeatMap {
   }
 
   private zoomed(): boolean {
-    return this.data !== undefined && this.view.width < this.data.width;
+    return this.data !== undefined && (this.view.width < this.data.width || this.view.height < this.data.height);
   }
 
   private onMove(event: PointerEvent): void {
@@ -205,13 +295,13 @@ export class HeatMap {
   }
 
   private onKey(event: KeyboardEvent): void {
-    const [x, y] = this.cursor;
     const steps: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
     const step = steps[event.key];
-    if (step) this.point(x + step[0], y + step[1]);
+    const box = this.cellOf(this.cursor)?.box;
+    if (step && box) this.point(box.x + box.width * (step[0] + 0.5), box.y + box.height * (step[1] + 0.5));
     else if (event.key === "+") this.zoom(ZOOM_STEP);
     else if (event.key === "-") this.zoom(1 / ZOOM_STEP);
-    else if (event.key === "Enter") this.onChoose(x, y);
+    else if (event.key === "Enter") this.choose();
     else return;
     event.preventDefault();
   }
@@ -223,8 +313,12 @@ export class HeatMap {
     context.drawImage(this.image, x, y, across, down, 0, 0, width, height);
     const cellWidth = width / across;
     const cellHeight = height / down;
+    const { patch } = this;
+    context.imageSmoothingEnabled = false;
+    if (patch && this.patchImage) context.drawImage(this.patchImage, 0, 0, patch.columns, patch.rows, (patch.x - x) * cellWidth, (patch.y - y) * cellHeight, patch.width * cellWidth, patch.height * cellHeight);
     context.strokeStyle = color("--ink");
     context.lineWidth = 1.5;
-    context.strokeRect((this.cursor[0] - x) * cellWidth, (this.cursor[1] - y) * cellHeight, Math.max(cellWidth, 3), Math.max(cellHeight, 3));
+    const box = this.cellOf(this.cursor)?.box;
+    if (box) context.strokeRect((box.x - x) * cellWidth, (box.y - y) * cellHeight, Math.max(box.width * cellWidth, 3), Math.max(box.height * cellHeight, 3));
   }
 }

@@ -25,7 +25,14 @@ export class Shell {
   private readonly sections: Section[] = [];
   private readonly help = this.makeHelp();
 
-  constructor(private readonly summary: Summary) {
+  private readonly chips: HTMLElement[] = [];
+  private readonly ended = new AbortController();
+
+  /** served : by a server, which reads the file while the page is open. */
+  constructor(
+    private readonly summary: Summary,
+    private readonly served = false,
+  ) {
     this.applyTheme();
     document.title = `${summary.files.map((file) => baseName(file.name)).join(" → ")} · Coffer`;
   }
@@ -34,9 +41,20 @@ export class Shell {
     const skip = el("a", { class: "skip" }, "Skip to content");
     skip.setAttribute("href", "#main");
     append(root, skip, this.makeHeader(), this.nav, this.main, this.makeFooter(), this.help, this.status);
-    document.addEventListener("keydown", (event) => this.onKey(event));
+    const { signal } = this.ended;
+    document.addEventListener("keydown", (event) => this.onKey(event), { signal });
     this.searchBox.addEventListener("input", () => this.search(this.searchBox.value));
-    window.addEventListener("hashchange", () => this.restore());
+    window.addEventListener("hashchange", () => this.restore(), { signal });
+  }
+
+  /** Before another shell takes its place. */
+  dispose(): void {
+    this.ended.abort();
+  }
+
+  /** After a check. */
+  showChecked(): void {
+    this.chips.forEach((chip, index) => chip.replaceWith((this.chips[index] = this.makeChip(index))));
   }
 
   /** After all sections are there. */
@@ -147,7 +165,7 @@ export class Shell {
           "div",
           { class: "file" },
           el("h1", {}, name(baseName(file.name))),
-          el("p", {}, `${file.title}${typeof size === "number" ? ` · ${bytes(size)}` : ""}`, this.makeChip(index)),
+          el("p", {}, `${file.title}${typeof size === "number" ? ` · ${bytes(size)}` : ""}`, (this.chips[index] = this.makeChip(index))),
         ),
       );
     });
@@ -163,6 +181,7 @@ export class Shell {
 
   private makeChip(index: number): HTMLElement {
     const file = this.summary.files[index];
+    if (!file?.findings) return el("span", { class: "chip" }, "not checked yet");
     const errors = file?.errors ?? 0;
     const warnings = file?.warnings ?? 0;
     if (errors > 0) return el("span", { class: "chip error" }, counted(errors, "error"));
@@ -171,7 +190,7 @@ export class Shell {
   }
 
   private makeFooter(): HTMLElement {
-    return el("footer", {}, `Written by coffer ${this.summary.coffer}. The page contains its data and loads nothing.`);
+    return el("footer", {}, `${this.served ? "Served" : "Written"} by coffer ${this.summary.coffer}. ${this.served ? "The page asks nobody but this machine." : "The page contains its data and loads nothing."}`);
   }
 
   private makeHelp(): HTMLDialogElement {
@@ -254,7 +273,7 @@ export class Shell {
   }
 
   private watchSections(): void {
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.applyTheme());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.applyTheme(), { signal: this.ended.signal });
     const visible = new Map<Element, number>();
     const observer = new IntersectionObserver(
       (entries) => {

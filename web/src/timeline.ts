@@ -2,6 +2,7 @@
 import uPlot from "uplot";
 import { append, button, choice, color, el } from "./dom";
 import { bytes, count, duration } from "./format";
+import { Newest } from "./live";
 
 export interface TimelineData {
   time: Float64Array;
@@ -23,6 +24,8 @@ export type Measure = "bytes" | "blocks" | "rate";
 
 const MARKER = 3;
 const HEIGHT = 240;
+/** How long the window rests before a finer part is asked for. */
+const REST_MS = 120;
 /** Steps of an axis in bytes. */
 const POWERS = Array.from({ length: 52 }, (_, power) => 2 ** power);
 
@@ -32,15 +35,21 @@ export class Timeline {
   private readonly host = el("div", { class: "plot", role: "img", "aria-label": "Memory over time. The numbers are in the table below." });
   private readonly readout = el("p", { class: "readout" });
   private readonly reset: HTMLButtonElement;
+  private readonly newest = new Newest();
+  private resting = 0;
+  private data: TimelineData;
   private plot: uPlot | undefined;
   private measure: Measure = "bytes";
   private window: [number, number];
 
   constructor(
-    private readonly data: TimelineData,
+    private readonly wholeData: TimelineData,
     private readonly onWindow: (begin: number, end: number, whole: boolean) => void,
+    /** Asks for a part at a finer resolution. */
+    private readonly finer?: (begin: number, end: number, width: number, signal: AbortSignal) => Promise<TimelineData>,
   ) {
-    this.window = [data.begin, data.end];
+    this.data = wholeData;
+    this.window = [wholeData.begin, wholeData.end];
     this.reset = button("whole run", "Show the whole run (Esc)", () => this.zoomOut());
     const measures = choice<Measure>(
       "What to draw",
@@ -72,7 +81,7 @@ export class Timeline {
   /** Whether it was zoomed in. */
   zoomOut(): boolean {
     const whole = this.isWhole();
-    this.zoomTo(this.data.begin, this.data.end);
+    this.zoomTo(this.wholeData.begin, this.wholeData.end);
     return !whole;
   }
 
@@ -81,10 +90,36 @@ export class Timeline {
     this.window = [begin, end];
     this.plot?.setScale("x", { min: begin, max: end });
     this.report();
+    this.refine();
+  }
+
+  private show(data: TimelineData): void {
+    if (data === this.data) return;
+    this.data = data;
+    this.draw();
+    this.tell();
+  }
+
+  /** When the window has come to rest. */
+  private refine(): void {
+    const { finer } = this;
+    window.clearTimeout(this.resting);
+    this.newest.cancel();
+    if (!finer) return;
+    const [begin, end] = this.window;
+    if (this.isWhole()) this.show(this.wholeData);
+    else
+      this.resting = window.setTimeout(() => {
+        const width = Math.min(2048, Math.max(256, this.host.clientWidth));
+        this.newest
+          .run((signal) => finer(Math.max(0, begin), end, width, signal))
+          .then((part) => part && this.show(part))
+          .catch((problem: unknown) => append(this.readout, String(problem)));
+      }, REST_MS);
   }
 
   private isWhole(): boolean {
-    return this.window[0] <= this.data.begin && this.window[1] >= this.data.end;
+    return this.window[0] <= this.wholeData.begin && this.window[1] >= this.wholeData.end;
   }
 
   private time(value: number): string {
@@ -174,6 +209,11 @@ export class Timeline {
   }
 
   private report(): void {
+    this.tell();
+    this.onWindow(...this.window, this.isWhole());
+  }
+
+  private tell(): void {
     const [begin, end] = this.window;
     let highest = 0;
     let allocated = 0;
@@ -197,7 +237,6 @@ export class Timeline {
       el("span", { class: "quiet" }, "Drag in the plot to zoom."),
     );
     this.reset.disabled = whole;
-    this.onWindow(begin, end, whole);
   }
 
   private asTable(): HTMLElement {

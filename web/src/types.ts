@@ -15,10 +15,11 @@ export interface FileSummary {
   info: JsonMap;
   units: Record<string, string>;
   details: string[];
-  findings: Finding[];
-  not_verified: string | null;
-  errors: number;
-  warnings: number;
+  /** Missing while a server checks the file. */
+  findings?: Finding[];
+  not_verified?: string | null;
+  errors?: number;
+  warnings?: number;
   error?: string;
 }
 

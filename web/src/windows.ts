@@ -6,12 +6,12 @@ const NONE = 0xffffffff;
 const OTHERS = "other stacks";
 
 export interface WindowStacks {
-  /** The length of an interval. */
+  /** The length of an interval; 0 where windows need not be rounded. */
   step: number;
   /** The interval borders around a window. */
   round(begin: number, end: number): [number, number];
   /** allocated : in the window; otherwise live at its end. */
-  flame(begin: number, end: number, allocated: boolean): FlameData;
+  flame(begin: number, end: number, allocated: boolean): FlameData | Promise<FlameData>;
 }
 
 interface Node {

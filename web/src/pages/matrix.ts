@@ -6,6 +6,7 @@ import { compared, overview, type Figure } from "../figures";
 import { count, number, trim } from "../format";
 import { HeatMap } from "../heatmap";
 import type { Shell } from "../shell";
+import { part, zoomInto } from "../tiles";
 import type { JsonMap, Summary } from "../types";
 
 interface MatrixTotals {
@@ -75,6 +76,9 @@ async function pictureSection(shell: Shell, chunks: Chunks, summary: Summary, to
   map.show({
     ...grid,
     cells,
+    ...(chunks.live && !both
+      ? zoomInto(chunks.live, {}, { row_begin: 0, row_end: totals.rows, column_begin: 0, column_end: totals.cols }, grid, (columns, rows) => `row ${part(rows)}, column ${part(columns)}`)
+      : {}),
     describe: (column, row) => `row ${span(row, grid.height, totals.rows)}, column ${span(column, grid.width, totals.cols)}${grid.height < totals.rows || grid.width < totals.cols ? " (mean)" : ""}`,
   });
   shell.onEscape(() => map.reset());

@@ -5,8 +5,10 @@ import { append, el, name } from "../dom";
 import { compared, overview } from "../figures";
 import { bytes, count, number, percent, shell as quote, trim } from "../format";
 import { HeatMap } from "../heatmap";
+import { Newest, type Live } from "../live";
 import type { Shell } from "../shell";
 import { VirtualTable, type Column } from "../table";
+import { askHeat, part } from "../tiles";
 import { treemap } from "../treemap";
 import type { Summary } from "../types";
 
@@ -106,7 +108,7 @@ export async function modelPage(shell: Shell, chunks: Chunks, summary: Summary):
   list.push({ label: "bits per parameter", value: trim(bits, 3), note: [...new Set(tensors.dtype)].slice(0, 6).join(", ") });
   overview(shell, 1, "info", list);
   mapSection(shell, tensors);
-  tensorSection(shell, tensors, values, await loadMaps(chunks), totals[0]?.bytes ?? 0);
+  tensorSection(shell, chunks.live, tensors, values, await loadMaps(chunks), totals[0]?.bytes ?? 0);
 }
 
 function short(value: number): string {
@@ -142,7 +144,7 @@ function mapSection(shell: Shell, tensors: Tensors): void {
   shell.onSearch((query) => map.search(query));
 }
 
-function tensorSection(shell: Shell, tensors: Tensors, values: Values | undefined, maps: Map<number, TensorMap>, total: number): void {
+function tensorSection(shell: Shell, live: Live | undefined, tensors: Tensors, values: Values | undefined, maps: Map<number, TensorMap>, total: number): void {
   const section = shell.section("tensors", "Tensors", `coffer stats ${shell.path()}`);
   const of = (column: keyof Values["columns"], row: number): number => {
     const at = values?.row.get(row);
@@ -160,18 +162,42 @@ function tensorSection(shell: Shell, tensors: Tensors, values: Values | undefine
       columns.push({ title: column, width: "4.9rem", numeric: true, value: (row) => of(column, row), text: (row) => shown(of(column, row)) });
   const panel = el("div", { class: "stack-panel free" }, el("p", { class: "quiet" }, "Choose a tensor to see its values."));
   const heat = new HeatMap("Values of the tensor", false);
+  const newest = new Newest();
   const picture = el("figure", { class: "chart tensor-map" }, el("figcaption", {}, "Means of the values: first dimension down"), heat.element);
   let ready = false;
   const save = shell.remember("tensors", (state) => {
     const row = tensors.name.indexOf(state["tensor"] ?? "");
     if (row >= 0) select(row);
   });
+  /** Any tensor: its picture first, then the statistics, which need all of its values. */
+  const read = async (server: Live, row: number, signal: AbortSignal): Promise<void> => {
+    const map = await askHeat(server, { tensor: row }, (columns, rows) => `row ${part(rows)}, column ${part(columns)}`, signal);
+    if (signal.aborted) return;
+    panel.replaceChildren(...tensorDetails(tensors, values, row, total), waiting, picture);
+    heat.show(map);
+    const known = values?.row.has(row) ? values : await loadValues(await server.ask("tensor", { tensor: row }, signal));
+    if (signal.aborted) return;
+    panel.replaceChildren(...tensorDetails(tensors, known, row, total), picture);
+    panel.dataset["read"] = tensors.name[row] ?? "";
+  };
+  const waiting = el("p", { class: "quiet" }, "Reading the values…");
+  const ask = (server: Live, row: number): void => {
+    panel.replaceChildren(...tensorDetails(tensors, values, row, total), waiting);
+    newest
+      .run((signal) => read(server, row, signal))
+      .catch((problem: unknown) => waiting.replaceWith(el("p", { class: "error" }, problem instanceof Error ? problem.message : String(problem))));
+  };
+  if (live) {
+    picture.prepend(heat.controls);
+    shell.onEscape(() => heat.reset());
+  }
   const select = (row: number): void => {
+    section.setCommand(`coffer get ${shell.path()} ${quote(tensors.name[row] ?? "")} -o tensor.npy`);
+    if (ready) save({ tensor: tensors.name[row] ?? "" });
+    if (live) return ask(live, row);
     const map = maps.get(row);
     panel.replaceChildren(...tensorDetails(tensors, values, row, total), ...(map ? [picture] : []));
     if (map) heat.show({ ...map, describe: (column, line) => `cell ${line + 1} of ${map.height} down, ${column + 1} of ${map.width} across` });
-    section.setCommand(`coffer get ${shell.path()} ${quote(tensors.name[row] ?? "")} -o tensor.npy`);
-    if (ready) save({ tensor: tensors.name[row] ?? "" });
   };
   const table = new VirtualTable({
     label: "Tensors",

@@ -6,8 +6,10 @@ import { append, choice, color, el, name } from "../dom";
 import { compared, overview } from "../figures";
 import { count, trim } from "../format";
 import { HeatMap, type HeatData } from "../heatmap";
+import { Newest, type Live } from "../live";
 import type { Shell } from "../shell";
 import { VirtualTable } from "../table";
+import { askHeat, part, zoomInto, type Describe } from "../tiles";
 import type { Summary } from "../types";
 
 type Metric = "activation" | "grad_norm";
@@ -113,10 +115,17 @@ async function mapSection(shell: Shell, chunks: Chunks, summary: Summary, nameOf
     const words = sources[sequenceIndex(first, token)];
     if (words) append(top, el("figure", { class: "chart" }, el("figcaption", {}, `Text of sequence ${sequenceOf(first, token)}`), el("p", { class: "source" }, name(words, "text"))));
   };
+  const blocks = chunks.live && !both ? new BlockMap(chunks.live, shell) : undefined;
   const map = new HeatMap("Mean value of each parameter at each token", false, (column, row) => {
     drawCurve(row);
     showToken(column);
+    showBlocks(row);
   });
+  const showBlocks = (row: number): void => {
+    const grid = grids[metric];
+    const param = Math.floor(grid.row_begin + (row * (grid.row_end - grid.row_begin)) / grid.height);
+    blocks?.show(param, nameOf.get(param) ?? `parameter ${param}`, metric);
+  };
   const load = async (next: Metric): Promise<void> => {
     metric = next;
     const grid = grids[next];
@@ -132,19 +141,49 @@ async function mapSection(shell: Shell, chunks: Chunks, summary: Summary, nameOf
       cells,
       describe: (column, row) => `token ${count(tokenAt(column))}, sequence ${sequenceOf(first, tokenAt(column))}, ${rowName(row)}`,
     };
-    map.show(data);
+    const { live } = chunks;
+    const area = { row_begin: grid.row_begin, row_end: grid.row_end, column_begin: grid.token_begin, column_end: grid.token_end };
+    const describe: Describe = (tokens, rows) => `token ${part(tokens)}, sequence ${sequenceOf(first, tokens[0])}, ${rows[1] - rows[0] > 1 ? `parameters ${part(rows)}` : (nameOf.get(rows[0]) ?? `parameter ${rows[0]}`)}`;
+    map.show(live && !both ? { ...data, ...zoomInto(live, { metric: next }, area, grid, describe) } : data);
     drawCurve(chosen < grid.height ? chosen : 0);
     showToken(0);
+    showBlocks(chosen < grid.height ? chosen : 0);
   };
   const metrics = choice<Metric>("Value", [{ value: "activation", label: "activation" }, { value: "grad_norm", label: "gradient norm" }], "activation", (value) => void load(value));
   append(section.controls, metrics.element, map.controls);
   append(section.body, map.element, caption, curve, top);
+  if (blocks) section.body.append(blocks.element);
   await load(metric);
   new ResizeObserver(() => {
     if (curve.clientWidth > 0) plot?.setSize({ width: curve.clientWidth, height: 180 });
   }).observe(curve);
   document.addEventListener("coffer-theme", () => drawCurve(chosen));
   shell.onEscape(() => map.reset());
+}
+
+/** The blocks of one parameter by tokens, down to single records, which the server reads. */
+class BlockMap {
+  readonly element: HTMLElement;
+  private readonly caption = el("figcaption");
+  private readonly map = new HeatMap("Mean value of each block at each token", false);
+  private readonly newest = new Newest();
+
+  constructor(
+    private readonly live: Live,
+    shell: Shell,
+  ) {
+    this.element = el("figure", { class: "chart blocks-map" }, this.caption, this.map.controls, this.map.element);
+    shell.onEscape(() => this.map.reset());
+  }
+
+  show(param: number, label: string, metric: Metric): void {
+    this.caption.replaceChildren();
+    append(this.caption, "Blocks × tokens of ", name(label));
+    this.newest
+      .run((signal) => askHeat(this.live, { param, metric, width: 512 }, (tokens, rows) => `token ${part(tokens)}, block ${part(rows)}`, signal))
+      .then((data) => data && this.map.show(data))
+      .catch((problem: unknown) => append(this.caption, ` · ${String(problem)}`));
+  }
 }
 
 function sequenceIndex(first: number[], token: number): number {

@@ -3,12 +3,17 @@ import { histogram, ranking } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, el, name } from "../dom";
 import { compared, overview } from "../figures";
-import { commandPart, Filter, meets, type Condition } from "../filter";
+import { commandPart, Filter, meets, words, type Condition } from "../filter";
 import { bytes, count, counted, trim } from "../format";
 import { arrayKind, Gallery, pictureKind, soundKind, textKind, type TileKind } from "../gallery";
+import { answerView, Newest, type Live } from "../live";
+import { Pager } from "../pager";
 import type { Shell } from "../shell";
 import { VirtualTable } from "../table";
 import type { Summary } from "../types";
+
+/** Samples that a server gives at once. */
+const PAGE_SAMPLES = 120;
 
 interface Range {
   min: number;
@@ -22,8 +27,8 @@ interface Field {
   optional: boolean;
   compressed: boolean;
   encrypted: boolean;
-  present: number;
-  absent: number;
+  present?: number;
+  absent?: number;
   bytes?: Range;
   scalars?: Range;
   widths?: Range;
@@ -37,7 +42,8 @@ interface Field {
 interface SetTotals {
   samples: number;
   fields: number;
-  payload_bytes: number;
+  /** Missing in the first picture of a server, as are the numbers of fields. */
+  payload_bytes?: number;
 }
 
 export async function setPage(shell: Shell, chunks: Chunks, summary: Summary): Promise<void> {
@@ -45,8 +51,8 @@ export async function setPage(shell: Shell, chunks: Chunks, summary: Summary): P
   const list = [
     compared("samples", totals.map((item) => item.samples), count),
     compared("fields", totals.map((item) => item.fields), count),
-    compared("values", totals.map((item) => item.payload_bytes), bytes),
   ];
+  if (totals.every((item) => item.payload_bytes !== undefined)) list.push(compared("values", totals.map((item) => item.payload_bytes ?? 0), bytes));
   const damaged = Number(summary.view["damaged"] ?? 0);
   if (totals.length === 1 && summary.view["verified"] === true) list.push({ label: "damaged samples", value: count(damaged), note: damaged === 0 ? "every value was read" : "listed below" });
   overview(shell, totals.length, "stats", list);
@@ -54,7 +60,8 @@ export async function setPage(shell: Shell, chunks: Chunks, summary: Summary): P
   const fields = summary.view["fields"] as unknown as Field[];
   const samples = await loadSamples(chunks, fields);
   schemaSection(shell, fields);
-  await sampleSection(shell, chunks, summary, fields, samples);
+  if (chunks.live) await liveSamples(shell, chunks.live, fields, totals[0]?.samples ?? 0, samples.damaged);
+  else await sampleSection(shell, chunks, summary, fields, samples);
   await damageSection(shell, chunks, damaged);
   await distributionSection(shell, chunks, fields);
   await orderSection(shell, chunks, totals[0]?.samples ?? 0);
@@ -82,8 +89,8 @@ function schemaSection(shell: Shell, fields: Field[]): void {
         {},
         el("td", {}, name(field.name)),
         el("td", {}, field.type),
-        el("td", { class: "number" }, count(field.present)),
-        el("td", { class: "number" }, field.absent > 0 ? count(field.absent) : "·"),
+        el("td", { class: "number" }, field.present === undefined ? "…" : count(field.present)),
+        el("td", { class: "number" }, field.absent ? count(field.absent) : "·"),
         el("td", {}, values.filter((value) => value !== "").join("; ")),
         el("td", {}, span(field.bytes, bytes)),
         el("td", {}, flags.join(", ")),
@@ -181,7 +188,66 @@ async function sampleSection(shell: Shell, chunks: Chunks, summary: Summary, fie
   });
 }
 
-function makeTable(fields: Field[], samples: Samples): VirtualTable {
+/** All samples, page by page: the server selects and reads them. */
+async function liveSamples(shell: Shell, live: Live, fields: Field[], total: number, damaged: Set<number>): Promise<void> {
+  if (total === 0) return;
+  const section = shell.section("samples", "Samples", `coffer head ${shell.path()}`);
+  const pager = new Pager((first) => void load(first));
+  const place = el("div");
+  const newest = new Newest();
+  const viewer = el("div", { class: "whole-sample" });
+  const choose = async (sample: number): Promise<void> => {
+    const answer = await live.ask("sample", { sample });
+    const values = await loadSamples(answer, fields);
+    viewer.replaceChildren(...(await wholeSample(answer, fields, values)));
+  };
+  const load = async (first: number): Promise<void> => {
+    const where = filter.conditions.map((condition) => words(condition, fields)).join(" and ");
+    try {
+      const answer = await newest.run((signal) => live.ask("samples", { first, count: PAGE_SAMPLES, ...(where ? { where } : {}) }, signal));
+      if (!answer) return;
+      const view = await answerView(answer);
+      const samples = { ...(await loadSamples(answer, fields)), damaged };
+      const gallery = await makeGallery(answer, { view } as Summary, fields, samples);
+      const table = makeTable(fields, samples, (row) => void choose(samples.number[row] ?? 0));
+      pager.show(first, samples.number.length, Number(view["total"]));
+      filter.result.replaceChildren();
+      if (where) append(filter.result, el("strong", {}, count(Number(view["total"]))), ` of ${count(total)} samples meet the conditions`);
+      place.replaceChildren(...(gallery ? [gallery.view.controls, gallery.player, gallery.view.element] : []), table.element);
+    } catch (problem) {
+      filter.result.replaceChildren();
+      append(filter.result, el("span", { class: "error" }, problem instanceof Error ? problem.message : String(problem)));
+    }
+  };
+  let ready = false;
+  const filter = new Filter(fields, () => {
+    section.setCommand(`coffer head ${shell.path()}${commandPart(filter.conditions, fields)}`);
+    void load(0);
+    if (ready) save(filter.conditions.length > 0 ? { where: JSON.stringify(filter.conditions) } : {});
+  });
+  const save = shell.remember("samples", (state) => filter.restore(state["where"] ?? "[]"));
+  append(section.body, filter.element, filter.result, pager.element, place, viewer);
+  ready = true;
+  await load(0);
+}
+
+/** One sample with its texts and its picture as they are. */
+async function wholeSample(answer: Chunks, fields: Field[], samples: Samples): Promise<Node[]> {
+  const facts = el("dl", { class: "facts" });
+  fields.forEach((field, index) => append(facts, el("dt", {}, name(field.name)), el("dd", {}, name(samples.text[index]?.[0] ?? "", "text"))));
+  const nodes: Node[] = [el("h3", {}, `Sample ${count(samples.number[0] ?? 0)}`)];
+  if (answer.has("pictures.data")) {
+    const kind = await pictureKind(answer, 0, () => samples.number[0] ?? 0);
+    const picture = kind.make(0);
+    if (picture) {
+      kind.enter?.(0, picture);
+      nodes.push(picture);
+    }
+  }
+  return [...nodes, facts];
+}
+
+function makeTable(fields: Field[], samples: Samples, select?: (row: number) => void): VirtualTable {
   const table = new VirtualTable({
     label: "Samples",
     rows: samples.number.length,
@@ -204,6 +270,7 @@ function makeTable(fields: Field[], samples: Samples): VirtualTable {
     ],
     matches: (row, query) => samples.text.some((column) => column[row]?.toLowerCase().includes(query)),
     height: 420,
+    ...(select ? { select } : {}),
   });
   table.sortAscending();
   return table;

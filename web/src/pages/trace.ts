@@ -6,11 +6,12 @@ import { table } from "../facts";
 import { overview, type Figure } from "../figures";
 import { Flame, type FlameData } from "../flame";
 import { baseName, bytes, count, duration, percent, signed } from "../format";
+import { Newest, type Live } from "../live";
 import type { Shell } from "../shell";
 import { VirtualTable } from "../table";
 import { Timeline, type TimelineData } from "../timeline";
 import type { JsonMap, Summary } from "../types";
-import { loadWindows } from "../windows";
+import { loadWindows, type WindowStacks } from "../windows";
 
 const WHAT = ["peak", "leaks", "total", "temporaries"] as const;
 type What = (typeof WHAT)[number];
@@ -41,9 +42,9 @@ interface TraceView {
 }
 
 export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary): Promise<void> {
-  const views = summary.view["traces"] as unknown as TraceView[];
+  const views = (summary.view["traces"] ?? []) as unknown as TraceView[];
   const first = views[0];
-  if (!first) return;
+  if (!first) return activitySection(shell, chunks);
   const known = WHAT.filter((what) => views.every((view) => view.measures[what].known));
   numbers(shell, views);
   const watchers: OnWindow[] = [];
@@ -56,6 +57,16 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
     partSection(shell, summary);
     if (first.has_order) await histogramSection(shell, chunks, first);
   }
+}
+
+/** Before the events are read: how many there are, and when. */
+async function activitySection(shell: Shell, chunks: Chunks): Promise<void> {
+  const time = await chunks.f64("activity.time");
+  const events = await chunks.f64("activity.events");
+  if (events.length === 0) return;
+  const section = shell.section("activity", "Activity", `coffer timeline ${shell.path()}`);
+  const bars = [...events].map((value, at) => ({ label: duration(time[at] ?? 0), value, text: count(value) }));
+  section.body.append(histogram("Events over time", bars));
 }
 
 // ---- Figures ----
@@ -84,17 +95,11 @@ function numbers(shell: Shell, views: TraceView[]): void {
 
 // ---- Timeline ----
 
-async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, view: TraceView, index: number, total: number, onWindow: OnWindow): Promise<void> {
-  const group = index === 0 ? "timeline" : "timeline_b";
-  if (chunks.count(`${group}.time`) === 0 || view.end_us <= view.begin_us) return;
-  const id = index === 0 ? "timeline" : "timeline-b";
-  const title = total === 1 ? "Timeline" : `Timeline of ${baseName(summary.files[index]?.name ?? "")}`;
-  const path = shell.path(index);
-  const section = shell.section(id, title, `coffer timeline ${path}`);
+async function loadTimeline(chunks: Chunks, group: string, view: TraceView): Promise<TimelineData> {
   const texts = await chunks.texts();
   const labels = await chunks.u32(`${group}.mark_label`);
   const column = (part: string): Promise<Float64Array> => chunks.f64(`${group}.${part}`);
-  const data: TimelineData = {
+  return {
     time: await column("time"),
     live_bytes: await column("live_bytes"),
     high_bytes: await column("high_bytes"),
@@ -108,6 +113,19 @@ async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, v
     end: view.end_us,
     unit: view.time_unit,
   };
+}
+
+async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, view: TraceView, index: number, total: number, onWindow: OnWindow): Promise<void> {
+  const group = index === 0 ? "timeline" : "timeline_b";
+  if (chunks.count(`${group}.time`) === 0 || view.end_us <= view.begin_us) return;
+  const id = index === 0 ? "timeline" : "timeline-b";
+  const title = total === 1 ? "Timeline" : `Timeline of ${baseName(summary.files[index]?.name ?? "")}`;
+  const path = shell.path(index);
+  const section = shell.section(id, title, `coffer timeline ${path}`);
+  const data = await loadTimeline(chunks, group, view);
+  const { live } = chunks;
+  const finer = live && ((begin: number, end: number, width: number, signal: AbortSignal): Promise<TimelineData> =>
+    live.ask("timeline", { file: index, from: Math.floor(begin), to: Math.ceil(end), width }, signal).then((part) => loadTimeline(part, "timeline", view)));
   let ready = false;
   const save = shell.remember(id, (state) => {
     if (state["from"] && state["to"]) timeline.zoomTo(Number(state["from"]), Number(state["to"]));
@@ -118,7 +136,7 @@ async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, v
     section.setCommand(whole ? `coffer timeline ${path}` : `coffer peak ${path} --window ${from}us..${to}us`);
     onWindow(begin, end, whole);
     if (ready) save(whole ? {} : { from: String(from), to: String(to) });
-  });
+  }, finer);
   append(section.controls, timeline.controls);
   section.body.append(timeline.element);
   timeline.start();
@@ -149,12 +167,32 @@ async function loadFlame(chunks: Chunks, what: What): Promise<FlameData> {
   return data;
 }
 
+/** The server reads exactly the events of a window. */
+function exactWindows(live: Live): WindowStacks {
+  const newest = new Newest();
+  let known: { key: string; chunks: Promise<Chunks> } | undefined;
+  const ask = (from: number, to: number): Promise<Chunks> => {
+    const key = `${from}..${to}`;
+    if (known?.key !== key) {
+      /* Nobody waits for a window that another one has replaced. */
+      const chunks = newest.run((signal) => live.ask("window", { from, to }, signal)).then((answer) => answer ?? new Promise<Chunks>(() => undefined));
+      known = { key, chunks };
+    }
+    return known.chunks;
+  };
+  return {
+    step: 0,
+    round: (begin, end) => [Math.max(0, Math.floor(begin)), Math.ceil(end)],
+    flame: async (begin, end, allocated) => loadFlame(await ask(begin, end + 1), allocated ? "total" : "leaks"),
+  };
+}
+
 async function flameSection(shell: Shell, chunks: Chunks, summary: Summary, views: TraceView[], known: What[]): Promise<OnWindow | undefined> {
   const start = known[0];
   if (!start) return undefined;
   const both = views.length === 2;
   const parts = summary.view["windows"] as unknown as { step_us: number; count: number } | undefined;
-  const windows = parts && !both ? await loadWindows(chunks, parts.step_us, parts.count) : undefined;
+  const windows = both ? undefined : chunks.live ? exactWindows(chunks.live) : parts && (await loadWindows(chunks, parts.step_us, parts.count));
   const unit = views[0]?.time_unit;
   const time = (value: number): string => (unit ? `${count(value)} ${unit}` : duration(value));
   let window: [number, number] | undefined;
@@ -165,7 +203,7 @@ async function flameSection(shell: Shell, chunks: Chunks, summary: Summary, view
     return `coffer flame ${shell.path()} --what ${shown} -o flame.svg`;
   };
   const load = async (shown: Shown): Promise<FlameData> => {
-    if (windows && window && isWindowKind(shown)) return windows.flame(window[0], window[1] - 1, shown === WINDOW_KINDS[0]);
+    if (windows && window && isWindowKind(shown)) return await windows.flame(window[0], window[1] - 1, shown === WINDOW_KINDS[0]);
     return loadFlame(chunks, isWindowKind(shown) ? start : shown);
   };
   const section = shell.section("flame", both ? "What changed, by stack" : "Flame graph", command(start));
@@ -193,12 +231,21 @@ async function flameSection(shell: Shell, chunks: Chunks, summary: Summary, view
   };
   const change = async (next: Shown, frame = 0): Promise<void> => {
     what = next;
-    data = await load(next);
+    about.replaceChildren();
+    if (chunks.live && isWindowKind(next)) append(about, "Reading the window…");
+    try {
+      data = await load(next);
+    } catch (problem) {
+      about.replaceChildren();
+      append(about, String(problem));
+      return;
+    }
+    if (what !== next) return;
     section.setCommand(command(next));
     choices.set(next);
     empty.hidden = data.parent.length > 1;
     about.replaceChildren();
-    if (window && windows && isWindowKind(next))
+    if (window && windows && isWindowKind(next) && windows.step > 0)
       append(about, `${time(window[0])} to ${time(window[1])}: the window is rounded to intervals of ${time(windows.step)}.`);
     flame.show(data, frame);
     search(shell.query);
