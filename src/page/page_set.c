@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 enum { MOST_VALUES = 1000, BUCKETS = 65, ENTRIES_AT_ONCE = 4096 };
-/* Of the first picture: pictures take time. */
+/* A first picture has few thumbnails: decoding takes time. */
 enum { FIRST_DETAIL = 16 };
 
 static void close_set(void *state)

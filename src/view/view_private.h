@@ -33,7 +33,7 @@ typedef struct coffer__view_question {
                             coffer_error *err);
 } coffer__view_question;
 
-/* What the view of a kind of page can be asked. `open` is called with the first question, and once; answers
+/* The questions of a kind of page. `open` is called with the first question, and once; answers
  * may run concurrently. */
 typedef struct coffer__view_kind {
     const char *page;

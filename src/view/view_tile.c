@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Of a tile, this many values are read at most, and this many at a time. */
+/* A tile reads this many values at most, and this many at a time. */
 #define MOST_VALUES (UINT64_C(1) << 24)
 enum { AT_ONCE = 1 << 16 };
 
