@@ -39,7 +39,9 @@ set_tests_properties(remote.put remote.faults remote.nginx remote.s3 PROPERTIES 
 
 # Reports, read without a browser; web/test/browser.mjs reads them with one.
 add_test(NAME web.report COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/web/smoke.py $<TARGET_FILE:coffer_command> ${CMAKE_CURRENT_SOURCE_DIR})
+add_test(NAME web.view COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/web/view.py $<TARGET_FILE:coffer_command> ${CMAKE_CURRENT_SOURCE_DIR})
 set_tests_properties(web.report PROPERTIES TIMEOUT 120)
+set_tests_properties(web.view PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 
 # Each example runs in an empty folder; examples/NAME.expected is what it prints, where that is fixed.
 file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
