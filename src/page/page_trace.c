@@ -3,20 +3,14 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 
 /* In the order of coffer_mlyze_measure; the words of --what. */
 const char *const coffer__page_measures[COFFER__PAGE_MEASURES] = { "peak", "leaks", "total", "temporaries" };
 
-enum {
-    MOST_POINTS = 2048,
-    MOST_MARKS = 4096,
-    LEAST_POINTS = 64,
-    GROWTH_WINDOWS = 20,
-    MOST_ROWS = 500,
-    ACTIVITY_POINTS = 96
-};
+enum { MOST_POINTS = 2048, MOST_MARKS = 4096, LEAST_POINTS = 64, GROWTH_WINDOWS = 20, MOST_ROWS = 500 };
 
 /* ---- Opening ---- */
 
@@ -40,11 +34,16 @@ coffer_status coffer__page_open_trace(coffer__page_trace_file *file, coffer_chun
                                       const coffer_file *from, coffer_error *err)
 {
     coffer_mlyze_open_opts opts = COFFER_MLYZE_OPEN_OPTS_INIT;
+    coffer__buffer index = COFFER__BUFFER_INIT;
+    const char *path = coffer__source_path(coffer_file_source(from));
+    if (path && coffer__buffer_printf(&index, "%s.idx", path))
+        opts.index_path = coffer__buffer_text(&index);
     opts.limits = &chunks->limits;
     file->source = (coffer_mlyze_source_info)COFFER_MLYZE_SOURCE_INFO_INIT;
     coffer_status status = coffer_file_format(from)
                                ? coffer_mlyze_open(&file->trace, coffer_file_source(from), &opts, err)
                                : open_profile(&file->trace, file, chunks, from, err);
+    coffer__buffer_free(&index);
     return status ? status : coffer_mlyze_source_of(&file->source, file->trace, err);
 }
 
@@ -184,6 +183,12 @@ void coffer__page_add_points(coffer_chunks *chunks, const coffer_mlyze_timeline 
     add_marks(chunks, timeline, trace, detail, group);
 }
 
+void coffer__page_add_span(coffer_node *view, const coffer_mlyze_timeline *timeline)
+{
+    coffer_node_add_u64(view, "begin_us", coffer_mlyze_timeline_begin_us(timeline), COFFER_UNIT_MICROSECONDS);
+    coffer_node_add_u64(view, "end_us", coffer_mlyze_timeline_end_us(timeline), COFFER_UNIT_MICROSECONDS);
+}
+
 static coffer_status add_timeline(coffer_chunks *chunks, coffer_node *view,
                                   const coffer__page_trace_file *file, uint32_t detail, const char *group,
                                   coffer_error *err)
@@ -197,8 +202,7 @@ static coffer_status add_timeline(coffer_chunks *chunks, coffer_node *view,
     coffer_status status = coffer_mlyze_timeline_new(&timeline, file->trace, &opts, err);
     if (status)
         return status;
-    coffer_node_add_u64(view, "begin_us", coffer_mlyze_timeline_begin_us(timeline), COFFER_UNIT_MICROSECONDS);
-    coffer_node_add_u64(view, "end_us", coffer_mlyze_timeline_end_us(timeline), COFFER_UNIT_MICROSECONDS);
+    coffer__page_add_span(view, timeline);
     coffer__page_add_points(chunks, timeline, file->trace, detail, group);
     coffer_mlyze_timeline_free(timeline);
     return COFFER_OK;
@@ -308,38 +312,11 @@ static void note_losses(coffer_chunks *chunks, const coffer__page_trace_file *fi
                             file->source.format);
 }
 
-/* The blocks of a compressed trace say when they begin and how many events they have, without decoding any.
- */
-static coffer_status add_activity(coffer_chunks *chunks, const coffer__page_trace_file *file,
-                                  coffer_error *err)
-{
-    coffer_mlyze_block block = COFFER_MLYZE_BLOCK_INIT;
-    size_t count = 0;
-    if (!file->trace || !coffer_mlyze_compressed(file->trace))
-        return COFFER_OK;
-    coffer_status status = coffer_mlyze_block_count(&count, file->trace, err);
-    if (!status && count > 0)
-        status = coffer_mlyze_get_block(&block, file->trace, count - 1, err);
-    if (status || count == 0 || block.time == 0)
-        return status;
-    uint64_t end = block.time + 1;
-    double *time = coffer__chunks_f64(chunks, "activity.time", ACTIVITY_POINTS);
-    double *events = coffer__chunks_f64(chunks, "activity.events", ACTIVITY_POINTS);
-    for (size_t i = 0; events && i < ACTIVITY_POINTS; i++)
-        time[i] = (double)end / ACTIVITY_POINTS * (double)i;
-    for (size_t i = 0; events && i < count && !status; i++) {
-        status = coffer_mlyze_get_block(&block, file->trace, i, err);
-        uint64_t place = (uint64_t)((double)block.time / (double)end * ACTIVITY_POINTS);
-        events[place < ACTIVITY_POINTS ? place : ACTIVITY_POINTS - 1] += block.event_count;
-    }
-    return status;
-}
-
 static coffer_status emit_trace(coffer_chunks *chunks, void *state, uint32_t detail, coffer_error *err)
 {
     const coffer__page_trace_state *page = state;
     if (chunks->quick)
-        return page->count == 1 ? add_activity(chunks, &page->files[0], err) : COFFER_OK;
+        return page->count == 1 ? coffer__page_add_first_trace(chunks, page->files[0].trace, err) : COFFER_OK;
     coffer_node *list = coffer_node_add_list(chunks->view, "traces");
     coffer_status status = COFFER_OK;
     for (size_t i = 0; i < page->count && !status; i++) {

@@ -41,6 +41,12 @@ coffer_status coffer__page_open_trace(coffer__page_trace_file *file, coffer_chun
 coffer_status coffer__page_read_trace(coffer__page_trace_file *file, coffer_chunks *chunks, uint64_t begin,
                                       uint64_t end, coffer_error *err);
 void coffer__page_forget_trace(coffer__page_trace_file *file);
+/* "timeline.…" from the stored index of a trace; without one "activity.…", the number of events over time.
+ * trace : NULL for a profile, which has no first picture. */
+coffer_status coffer__page_add_first_trace(coffer_chunks *chunks, const coffer_mlyze *trace,
+                                           coffer_error *err);
+/* "begin_us" and "end_us" */
+void coffer__page_add_span(coffer_node *view, const coffer_mlyze_timeline *timeline);
 /* "GROUP.time", ".live_bytes" and so on, and ".mark_time" and so on. */
 void coffer__page_add_points(coffer_chunks *chunks, const coffer_mlyze_timeline *timeline,
                              const coffer_mlyze *trace, uint32_t detail, const char *group);

@@ -81,10 +81,7 @@ static coffer_status answer_timeline(coffer_chunks *chunks, void *state, const c
     if (status)
         return status;
     coffer__page_add_points(chunks, timeline, trace, 1, "timeline");
-    coffer_node_add_u64(chunks->view, "begin_us", coffer_mlyze_timeline_begin_us(timeline),
-                        COFFER_UNIT_MICROSECONDS);
-    coffer_node_add_u64(chunks->view, "end_us", coffer_mlyze_timeline_end_us(timeline),
-                        COFFER_UNIT_MICROSECONDS);
+    coffer__page_add_span(chunks->view, timeline);
     coffer_node_add_bool(chunks->view, "exact", coffer_mlyze_timeline_is_exact(timeline));
     coffer_mlyze_timeline_free(timeline);
     return COFFER_OK;

@@ -231,9 +231,8 @@ export class Timeline {
       whole ? "Whole run" : `${this.time(Math.max(begin, 0))} to ${this.time(end)}`,
       ": highest ",
       el("strong", {}, bytes(highest)),
-      ", allocated ",
-      el("strong", {}, bytes(allocated)),
-      ` in ${count(allocs)} blocks. `,
+      ...(allocs > 0 ? [", allocated ", el("strong", {}, bytes(allocated)), ` in ${count(allocs)} blocks`] : []),
+      ". ",
       el("span", { class: "quiet" }, "Drag in the plot to zoom."),
     );
     this.reset.disabled = whole;

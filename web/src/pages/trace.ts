@@ -41,10 +41,12 @@ interface TraceView {
   end_us: number;
 }
 
+type TimeSpan = Pick<TraceView, "begin_us" | "end_us" | "time_unit">;
+
 export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary): Promise<void> {
   const views = (summary.view["traces"] ?? []) as unknown as TraceView[];
   const first = views[0];
-  if (!first) return activitySection(shell, chunks);
+  if (!first) return firstPicture(shell, chunks, summary);
   const known = WHAT.filter((what) => views.every((view) => view.measures[what].known));
   numbers(shell, views);
   const watchers: OnWindow[] = [];
@@ -59,8 +61,12 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
   }
 }
 
-/** Before the events are read: how many there are, and when. */
-async function activitySection(shell: Shell, chunks: Chunks): Promise<void> {
+/** Before the events are read: memory by the index, or else how many events there are, and when. */
+async function firstPicture(shell: Shell, chunks: Chunks, summary: Summary): Promise<void> {
+  if (chunks.has("timeline.time")) {
+    const span = summary.view as unknown as Pick<TraceView, "begin_us" | "end_us">;
+    return timelineSection(shell, chunks, summary, { ...span, time_unit: null }, 0, 1, () => undefined);
+  }
   const time = await chunks.f64("activity.time");
   const events = await chunks.f64("activity.events");
   if (events.length === 0) return;
@@ -95,7 +101,7 @@ function numbers(shell: Shell, views: TraceView[]): void {
 
 // ---- Timeline ----
 
-async function loadTimeline(chunks: Chunks, group: string, view: TraceView): Promise<TimelineData> {
+async function loadTimeline(chunks: Chunks, group: string, view: TimeSpan): Promise<TimelineData> {
   const texts = await chunks.texts();
   const labels = await chunks.u32(`${group}.mark_label`);
   const column = (part: string): Promise<Float64Array> => chunks.f64(`${group}.${part}`);
@@ -115,7 +121,7 @@ async function loadTimeline(chunks: Chunks, group: string, view: TraceView): Pro
   };
 }
 
-async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, view: TraceView, index: number, total: number, onWindow: OnWindow): Promise<void> {
+async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, view: TimeSpan, index: number, total: number, onWindow: OnWindow): Promise<void> {
   const group = index === 0 ? "timeline" : "timeline_b";
   if (chunks.count(`${group}.time`) === 0 || view.end_us <= view.begin_us) return;
   const id = index === 0 ? "timeline" : "timeline-b";
