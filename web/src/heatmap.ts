@@ -259,6 +259,22 @@ export class HeatMap {
     this.move(this.view.x + (this.view.width - width) * atX, this.view.y + (this.view.height - height) * atY, width, height);
   }
 
+  /** Keeps the cursor in view. */
+  private follow(): void {
+    const { x, y, width, height } = this.view;
+    const [column, row] = this.cursor;
+    const nextX = Math.min(Math.max(x, column - width * 0.9), column - width * 0.1);
+    const nextY = Math.min(Math.max(y, row - height * 0.9), row - height * 0.1);
+    if (column < x || column > x + width || row < y || row > y + height) this.move(nextX, nextY);
+  }
+
+  private zoomAtCursor(factor: number): void {
+    const atX = (this.cursor[0] - this.view.x) / this.view.width;
+    const atY = (this.cursor[1] - this.view.y) / this.view.height;
+    const inside = atX >= 0 && atX <= 1 && atY >= 0 && atY <= 1;
+    this.zoom(factor, inside ? atX : 0.5, inside ? atY : 0.5);
+  }
+
   private move(x: number, y: number, width = this.view.width, height = this.view.height): void {
     const { data } = this;
     if (!data) return;
@@ -298,9 +314,12 @@ export class HeatMap {
     const steps: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
     const step = steps[event.key];
     const box = this.cellOf(this.cursor)?.box;
-    if (step && box) this.point(box.x + box.width * (step[0] + 0.5), box.y + box.height * (step[1] + 0.5));
-    else if (event.key === "+") this.zoom(ZOOM_STEP);
-    else if (event.key === "-") this.zoom(1 / ZOOM_STEP);
+    if (step && box) {
+      this.point(box.x + box.width * (step[0] + 0.5), box.y + box.height * (step[1] + 0.5));
+      this.follow();
+    }
+    else if (event.key === "+") this.zoomAtCursor(ZOOM_STEP);
+    else if (event.key === "-") this.zoomAtCursor(1 / ZOOM_STEP);
     else if (event.key === "Enter") this.choose();
     else return;
     event.preventDefault();
