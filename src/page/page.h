@@ -22,6 +22,7 @@ struct coffer_chunks {
     coffer_limits limits;
     const coffer_file *files[2]; /* while the chunks are filled */
     size_t file_count;
+    bool served;    /* for a view, which answers questions about samples and tensors */
     bool quick;     /* a first picture: without a pass over the file, and without a comparison */
     bool unchecked; /* the findings come later: see coffer__page_check */
     coffer__chunk *items;

@@ -46,7 +46,10 @@ static coffer_status compute(model_page *page, const coffer_chunks *chunks, coff
     if (size > chunks->opts.max_read_bytes) {
         coffer__size_text all, most;
         snprintf(page->why_not, sizeof page->why_not,
-                 "values were not read: the tensors have %s, more than %s (--max-read)",
+                 chunks->served
+                     ? "the table has no statistics: the tensors have %s, more than %s (--max-read); "
+                       "the values of a tensor are read when it is chosen"
+                     : "values were not read: the tensors have %s, more than %s (--max-read)",
                  coffer__size_text_of(all, size), coffer__size_text_of(most, chunks->opts.max_read_bytes));
         return COFFER_OK;
     }

@@ -7,8 +7,6 @@
 #include <inttypes.h>
 
 enum { MOST_VALUES = 1000, BUCKETS = 65, ENTRIES_AT_ONCE = 4096 };
-/* A first picture has few thumbnails: decoding takes time. */
-enum { FIRST_DETAIL = 16 };
 
 static void close_set(void *state)
 {
@@ -157,9 +155,8 @@ static coffer_status emit_set(coffer_chunks *chunks, void *state, uint32_t detai
     coffer_node *fields = coffer_node_add_list(chunks->view, "fields");
     for (size_t i = 0; i < coffer_mldf_field_count(page->sets[0]) && !status; i++)
         status = add_field(chunks, fields, page, i, detail, err);
-    if (!status)
-        status = coffer__page_add_samples(chunks, page->sets[0],
-                                          chunks->quick ? detail * FIRST_DETAIL : detail, err);
+    if (!status && !chunks->served)
+        status = coffer__page_add_samples(chunks, page->sets[0], detail, err);
     return status || chunks->quick ? status : coffer__page_add_whole(chunks, page, detail, err);
 }
 

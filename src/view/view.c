@@ -56,7 +56,7 @@ static coffer_status make_page(coffer_bytes *out, coffer_view *view, bool quick,
     coffer_chunks *chunks = NULL;
     coffer_status status = start_chunks(&chunks, view, err);
     if (!status) {
-        chunks->unchecked = true;
+        chunks->served = chunks->unchecked = true;
         chunks->quick = quick;
         status = coffer__chunks_fill(chunks, err);
     }
