@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import json
 import math
+import os
 import random
 import signal
 import socket
@@ -256,6 +257,61 @@ def check_others(coffer, tests):
             assert server.get("/ask/tile")[0] == 404 and "alert(1)" not in server.get("/")[1].decode()
 
 
+def check_large(coffer):
+    """Of many values some are read, and the answer says so; the first picture of a large matrix is of single values."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, array, matrix = (Path(folder) / name for name in ("large.safetensors", "large.npy", "large.pycauset"))
+        rows, columns = 1200, 20000
+        header = json.dumps({"w": {"dtype": "F16", "shape": [rows, columns], "data_offsets": [0, 2 * rows * columns]}}).encode()
+        with open(model, "wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header)
+            file.truncate(8 + len(header) + 2 * rows * columns)
+            file.seek(8 + len(header) + 2 * (columns * 7 + 9))
+            file.write(struct.pack("<e", 1.5))
+        with serving(coffer, model) as server:
+            whole = server.ask("tile?width=100&height=100").json("answer")["view"]["tile"]
+            assert whole["sampled"] and (whole["row_end"], whole["column_end"]) == (rows, columns)
+            fine = server.ask("tile?width=1024&height=1024")
+            assert fine.json("answer")["view"]["tile"]["sampled"] and max(fine.numbers("tile.cells")) > 0
+            part = server.ask("tile?row_begin=7&row_end=8&column_begin=8&column_end=11")
+            assert part.numbers("tile.cells") == [0, 1.5, 0] and not part.json("answer")["view"]["tile"]["sampled"]
+        text = f"{{'descr': '<i2', 'fortran_order': False, 'shape': (1100, 1200), }}".ljust(117) + "\n"
+        with open(array, "wb") as file:
+            file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode())
+            file.truncate(file.tell() + 2 * 1100 * 1200)
+        subprocess.run([coffer, "convert", str(array), str(matrix)], check=True, capture_output=True, timeout=WAIT)
+        with serving(coffer, matrix) as server:
+            first = server.ask("first")
+            assert first.json("summary")["view"]["grid"] == {"width": 256, "height": 256}
+            assert any("single values" in note for note in first.json("summary")["notes"])
+
+
+def check_browser(coffer, tests):
+    """The browser gets an address that works once."""
+    with tempfile.TemporaryDirectory() as folder:
+        program, pipe = Path(folder) / "xdg-open", Path(folder) / "address"
+        os.mkfifo(pipe)
+        program.write_text(f'#!/bin/sh\necho "$1" >"{pipe}"\n')
+        program.chmod(0o755)
+        around = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "DISPLAY": ":77"}
+        path = str(tests / "compat/pycauset/complex64-conj-scalar.pycauset")
+        process = subprocess.Popen([coffer, "view", path], stdout=subprocess.PIPE, text=True, env=around)
+        try:
+            printed = process.stdout.readline()
+            assert "#token=" in printed, printed
+            address = pipe.read_text().strip()
+            server = Server.__new__(Server)
+            server.process, server.port, server.token = process, int(address.split(":")[2].split("/")[0]), printed.strip().split("#token=")[1]
+            code = address.split("#once=")[1]
+            assert server.token not in address and printed.startswith(path)
+            assert server.get("/token", X_Coffer_Once=code)[:2] == (200, server.token.encode())
+            assert server.get("/token", X_Coffer_Once=code)[0] == 403
+            assert all(cell >= 0 for cell in server.ask("tile").numbers("tile.cells")), "complex values are shown by magnitude"
+            assert server.interrupt() == 0
+        finally:
+            process.kill()
+
+
 def check_ends(coffer, tests):
     """The server ends after the last page; a wrong port and a taken one are errors."""
     path = str(tests / "compat/pycauset/float64.pycauset")
@@ -293,8 +349,9 @@ def main():
     if missing:
         print(f"skipped: {missing}")
         return 77
-    for check in (check_trace, check_model, check_matrix, check_scan, check_set, check_others, check_ends):
+    for check in (check_trace, check_model, check_matrix, check_scan, check_set, check_others, check_browser, check_ends):
         check(coffer, tests)
+    check_large(coffer)
     print("views answer their own page, and nobody else")
     return 0
 

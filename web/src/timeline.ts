@@ -110,6 +110,7 @@ export class Timeline {
     if (this.isWhole()) this.show(this.wholeData);
     else
       this.resting = window.setTimeout(() => {
+        append(this.readout, el("span", { class: "quiet" }, " Reading this part…"));
         const width = Math.min(2048, Math.max(256, this.host.clientWidth));
         this.newest
           .run((signal) => finer(Math.max(0, begin), end, width, signal))
