@@ -175,6 +175,25 @@ def check_windows(reports, page, path):
     assert sum(by_part[:last]) - sum(live[:last]) == at_end["value"], f"{path}: another number of bytes is live"
 
 
+def heaps(reports, tests):
+    """The heap of a trace has the types and the paths that the command prints."""
+    subprocess.run([sys.executable, str(tests / "support/heap.py"), "heap.mlyze"], cwd=reports.folder, check=True)
+    page = reports.page("heap.mlyze", status=(0, 1))
+    heap = reports.json("heap", "heap.mlyze", "--since", "1")
+    texts = page.texts()
+    types = [texts[at] for at in page.numbers_of("heap.type")]
+    columns = (page.numbers_of(f"heap.{part}") for part in ("objects", "bytes", "retained", "before"))
+    assert list(zip(types, *columns)) == [
+        (row["type"], row["objects"], row["bytes"], row["retained_bytes"], row["bytes_before"]) for row in heap["types"]
+    ]
+    first, path = page.numbers_of("heap.path.first"), [texts[at] for at in page.numbers_of("heap.path.type")]
+    for index, name in enumerate(types):
+        steps = reports.json("heap", "heap.mlyze", "--path", name)["path"]
+        assert path[first[index] : first[index + 1]] == [step["type"] for step in steps], name
+    largest = reports.json("heap", "heap.mlyze", "--objects")["largest"]
+    assert page.numbers_of("heap.largest.retained") == [row["retained_bytes"] for row in largest]
+
+
 def traces(reports, tests):
     for name in ("vectors/mlyze/mixed.mlyze", "compat/mlyze/memlyze-0.1.mlyze", "compat/mlyze-tools/grow.heaptrack.zst"):
         check_trace(reports, str(tests / name))
@@ -406,6 +425,7 @@ def hostile_names(reports, _):
 
 CHECKS = [
     ("traces", traces),
+    ("heaps", heaps),
     ("comparisons", comparisons),
     ("models", models),
     ("scans", scans),

@@ -9,6 +9,7 @@ import { baseName, bytes, count, duration, percent, signed } from "../format";
 import type { Shell } from "../shell";
 import { VirtualTable } from "../table";
 import { Timeline, type TimelineData } from "../timeline";
+import { heapSection } from "./trace_heap";
 import type { JsonMap, Summary } from "../types";
 import { loadWindows } from "../windows";
 
@@ -55,6 +56,7 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
     await stackSection(shell, chunks, first, known);
     partSection(shell, summary);
     if (first.has_order) await histogramSection(shell, chunks, first);
+    await heapSection(shell, chunks, summary);
   }
 }
 
