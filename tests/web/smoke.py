@@ -300,6 +300,11 @@ def scans(reports, tests):
     assert page.numbers_of("param_stats.records") == [group["count"] for group in groups]
     grid = page.summary["view"]["grid"]["activation"]
     assert len(page.numbers_of("grid.activation")) == grid["width"] * grid["height"]
+    scored = {group["param_id"]: group["dsc"] for group in reports.json("stats", path, "--by", "param", "--metric", "dsc")["groups"]}
+    for key, score in zip(page.numbers_of("param_stats.key"), page.numbers_of("param_stats.score")):
+        assert math.isnan(score) if key not in scored else abs(score - scored[key]) < 1e-9, key
+    blocks, tokens = page.summary["view"]["block_grid"]["activation"], page.summary["view"]["scans"][0]["tokens"]
+    assert blocks["token_end"] >= tokens and len(page.numbers_of("block_grid.activation")) == blocks["width"] * blocks["height"]
 
 
 def matrices(reports, tests):
