@@ -14,7 +14,7 @@ enum { MOST_COLUMNS = 1024, MOST_ROWS = 1024, TOP_BLOCKS = 200, MOST_SEQUENCES =
 
 static const char *const metrics[2] = { "activation", "grad_norm" };
 
-/* What the rows of a heat map are. */
+/* The rows that a heat map can have. */
 static const struct {
     coffer_mscan_rows rows;
     const char *groups[2]; /* of the first and the second scan */
