@@ -134,7 +134,7 @@ function withoutCommonEnds(names: string[]): string[] {
 }
 
 function mapSection(shell: Shell, tensors: Tensors): void {
-  const section = shell.section("map", "Where the bytes are", `coffer ls ${shell.path()}`);
+  const section = shell.section("map", "Where the bytes are", `coffer ls ${shell.path()} -o map.png`);
   const trimmed = withoutCommonEnds(tensors.name);
   const items = tensors.name.map((label, row) => ({
     label,
