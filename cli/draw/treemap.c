@@ -78,7 +78,7 @@ static size_t part_length(const char *name)
     return len + (name[len] != '\0');
 }
 
-/* The longest beginning of a name that fits into the width and ends behind a dot or a slash; a part that is
+/* The longest beginning of a name that fits into the width and ends with a dot or a slash; a part that is
  * wider than that is cut. Gives where the next line begins. */
 static const char *take_line(char *out, size_t capacity, picture *canvas, const char *name, double width)
 {
