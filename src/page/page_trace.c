@@ -71,6 +71,7 @@ void coffer__page_forget_trace(coffer__page_trace_file *file)
     for (size_t i = 0; i < COFFER__PAGE_MEASURES; i++)
         coffer_mlyze_tree_free(file->trees[i]);
     coffer__page_windows_free(&file->windows);
+    coffer_mlyze_heap_free(file->heap);
     coffer_mlyze_stats_free(file->stats);
 }
 
@@ -107,6 +108,8 @@ static coffer_status open_trace(void **state, coffer_chunks *chunks, coffer_erro
         status = open_file(&page->files[i], chunks, chunks->files[i], err);
     if (!status && page->count == 1 && !chunks->quick)
         status = coffer__page_windows_new(&page->files[0].windows, &page->files[0], err);
+    if (!status && page->count == 1 && !chunks->quick)
+        status = coffer__page_heap_new(&page->files[0].heap, &page->files[0], err);
     for (size_t i = 0; page->count == 2 && i < COFFER__PAGE_MEASURES && !status && !chunks->quick; i++)
         status =
             coffer_mlyze_tree_diff(&page->both[i], page->files[0].trees[i], page->files[1].trees[i], err);
@@ -333,6 +336,8 @@ static coffer_status emit_trace(coffer_chunks *chunks, void *state, uint32_t det
         add_threads(chunks, chunks->view, &page->files[0], MOST_ROWS / detail);
         add_histogram(chunks, coffer_mlyze_stats_sizes(page->files[0].stats), "sizes");
         add_histogram(chunks, coffer_mlyze_stats_lifetimes(page->files[0].stats), "lifetimes");
+        if (!status)
+            status = coffer__page_add_heap(chunks, page->files[0].heap, detail, err);
     }
     return status;
 }

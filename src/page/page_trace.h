@@ -16,6 +16,7 @@ extern const char *const coffer__page_measures[COFFER__PAGE_MEASURES];
 typedef struct coffer__page_windows {
     size_t rows;
     uint64_t step_us;
+    uint64_t snapshots;                 /* of the heap, in the trace */
     double *allocated, *freed, *allocs; /* row by row */
 } coffer__page_windows;
 
@@ -25,6 +26,7 @@ typedef struct coffer__page_trace_file {
     coffer_mlyze_source_info source;
     coffer_mlyze_tree *trees[COFFER__PAGE_MEASURES];
     coffer__page_windows windows;
+    coffer_mlyze_heap *heap; /* the last snapshot; NULL without any */
     bool truncated;
 } coffer__page_trace_file;
 
@@ -67,6 +69,12 @@ coffer_status coffer__page_windows_new(coffer__page_windows *out, const coffer__
 void coffer__page_windows_free(coffer__page_windows *windows);
 /* "windows.…" for the first `stacks` of the stacks and all others together. */
 void coffer__page_add_windows(coffer_chunks *chunks, const coffer__page_windows *windows, size_t stacks);
+/* After coffer__page_windows_new, which finds out whether the trace has snapshots. */
+coffer_status coffer__page_heap_new(coffer_mlyze_heap **out, const coffer__page_trace_file *file,
+                                    coffer_error *err);
+/* "heap.…"; heap : NULL adds nothing. */
+coffer_status coffer__page_add_heap(coffer_chunks *chunks, const coffer_mlyze_heap *heap, uint32_t detail,
+                                    coffer_error *err);
 /* "stacks.…": the largest stacks, with their frames, and "windows.…". */
 coffer_status coffer__page_add_stacks(coffer_chunks *chunks, const coffer__page_trace_file *file,
                                       uint32_t detail, coffer_error *err);

@@ -44,6 +44,7 @@ static coffer_status take_event(window_pass *pass, const coffer_mlyze *trace,
             free_block(pass, &old, events->time[i]);
         return COFFER_OK;
     }
+    pass->out->snapshots += events->type[i] == COFFER_MLYZE_SNAPSHOT && events->size[i] == 0;
     if (events->type[i] != COFFER_MLYZE_ALLOC)
         return COFFER_OK;
     const coffer_mlyze_live_block block = { .size = events->size[i],

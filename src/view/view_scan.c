@@ -49,6 +49,19 @@ static coffer_status read_metric(coffer_mscan_metric *out, const coffer__questio
                         "metric must be one of activation, grad_norm");
 }
 
+static coffer_status read_rows(coffer_mscan_rows *out, const coffer__question *question, coffer_error *err)
+{
+    static const char *const words[] = { "param", "block", "layer" }; /* in the order of coffer_mscan_rows */
+    const char *text = coffer__question_text(question, "rows");
+    for (int i = 0; i < 3; i++)
+        if (!text || strcmp(text, words[i]) == 0) {
+            *out = (coffer_mscan_rows)i;
+            return COFFER_OK;
+        }
+    return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                        "rows must be one of param, block, layer");
+}
+
 static coffer_status read_grid(coffer_mscan_grid_opts *opts, const coffer__question *question,
                                const coffer_mscan *scan, coffer_error *err)
 {
@@ -57,12 +70,15 @@ static coffer_status read_grid(coffer_mscan_grid_opts *opts, const coffer__quest
     bool blocks = coffer__question_text(question, "param") != NULL;
     coffer_status status = read_metric(&opts->metric, question, err);
     if (!status)
+        status = read_rows(&opts->rows, question, err);
+    if (!status)
         status = coffer__question_tile(&tile, question, UINT16_MAX + 1, coffer_mscan_total_tokens(scan), err);
     if (!status && blocks)
         status = coffer__question_number(&param, question, "param", 0, 0, UINT16_MAX, err);
     if (status)
         return status;
-    opts->rows = blocks ? COFFER_MSCAN_ROWS_BLOCK : COFFER_MSCAN_ROWS_PARAM;
+    if (blocks)
+        opts->rows = COFFER_MSCAN_ROWS_BLOCK;
     opts->param_glob = blocks ? coffer_mscan_param_name(scan, (uint16_t)param) : NULL;
     if (blocks && !opts->param_glob)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,

@@ -9,6 +9,7 @@
 import base64
 import hashlib
 import json
+import math
 import re
 import struct
 import subprocess
@@ -175,6 +176,25 @@ def check_windows(reports, page, path):
     assert sum(by_part[:last]) - sum(live[:last]) == at_end["value"], f"{path}: another number of bytes is live"
 
 
+def heaps(reports, tests):
+    """The heap of a trace has the types and the paths that the command prints."""
+    subprocess.run([sys.executable, str(tests / "support/heap.py"), "heap.mlyze"], cwd=reports.folder, check=True)
+    page = reports.page("heap.mlyze", status=(0, 1))
+    heap = reports.json("heap", "heap.mlyze", "--since", "1")
+    texts = page.texts()
+    types = [texts[at] for at in page.numbers_of("heap.type")]
+    columns = (page.numbers_of(f"heap.{part}") for part in ("objects", "bytes", "retained", "before"))
+    assert list(zip(types, *columns)) == [
+        (row["type"], row["objects"], row["bytes"], row["retained_bytes"], row["bytes_before"]) for row in heap["types"]
+    ]
+    first, path = page.numbers_of("heap.path.first"), [texts[at] for at in page.numbers_of("heap.path.type")]
+    for index, name in enumerate(types):
+        steps = reports.json("heap", "heap.mlyze", "--path", name)["path"]
+        assert path[first[index] : first[index + 1]] == [step["type"] for step in steps], name
+    largest = reports.json("heap", "heap.mlyze", "--objects")["largest"]
+    assert page.numbers_of("heap.largest.retained") == [row["retained_bytes"] for row in largest]
+
+
 def traces(reports, tests):
     for name in ("vectors/mlyze/mixed.mlyze", "compat/mlyze/memlyze-0.1.mlyze", "compat/mlyze-tools/grow.heaptrack.zst"):
         check_trace(reports, str(tests / name))
@@ -232,6 +252,45 @@ def models(reports, tests):
     assert "values.tensor" not in page.chunks and any("--max-read" in note for note in page.summary["notes"])
 
 
+def safetensors(path, tensors, metadata=None):
+    """A file of float tensors, given as lists of rows."""
+    header, payload = ({"__metadata__": metadata} if metadata else {}), b""
+    for name, rows in tensors.items():
+        data = b"".join(struct.pack(f"<{len(row)}f", *row) for row in rows)
+        header[name] = {"dtype": "F32", "shape": [len(rows), len(rows[0])], "data_offsets": [len(payload), len(payload) + len(data)]}
+        payload += data
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + payload)
+
+
+def quantized_models(reports, _):
+    """The error of a quantized model, in all and by rows; its texts, and the quality that it stores."""
+    folder = reports.folder / "model"
+    folder.mkdir()
+    rows = [[((x * 37 + y * 11) % 101 - 50) / (1000 if y < 64 else 10) for x in range(64)] for y in range(128)]
+    safetensors(folder / "model.safetensors", {"a.weight": rows, "b.weight": [[1.5] * 32] * 4})
+    config = json.dumps({"name": "</script><script>window.harmed=1</script>", "layers": 2})
+    (folder / "config.json").write_text(config)
+    (folder / "README.md").write_text("Text of the model\n")
+    reports.run("pack", "model", "model.mcf")
+    reports.run("quantize", "model.mcf", "small.mcf", "--type", "*=q4")
+    page = reports.page("model.mcf", "small.mcf")
+    texts = page.texts()
+    found = dict(zip((texts[at] for at in page.numbers_of("quality.name")), page.numbers_of("quality.relative")))
+    for row in reports.json("diff", "model.mcf", "small.mcf")["values"]:
+        assert abs(-20 * math.log10(found[row["name"]]) - row["snr_db"]) < 1e-3, row
+    groups = page.numbers_of("quality.rows")[: page.numbers_of("quality.groups")[0]]
+    assert len(groups) == 64 and max(groups) < 10 * min(groups), "the error of rows is relative to their values"
+    page = reports.page("small.mcf")
+    texts = page.texts()
+    documents = {texts[name]: texts[text] for name, text in zip(page.numbers_of("documents.name"), page.numbers_of("documents.text"))}
+    assert documents["config.json"] == config and documents["README.md"] == "Text of the model\n"
+    listed = [row["snr_db"] for row in reports.rows("ls", "small.mcf")]
+    assert [value if math.isfinite(value) else None for value in page.numbers_of("tensors.snr_db")] == listed
+    page = reports.page("model.mcf", "small.mcf", "--max-read", "1")
+    assert page.numbers_of("quality.name") == [] and any("--max-read" in note for note in page.summary["notes"])
+
+
 def scans(reports, tests):
     path = str(tests / "compat/mscan/scanner-io-two-appends.mscan")
     page = reports.page(path)
@@ -241,6 +300,11 @@ def scans(reports, tests):
     assert page.numbers_of("param_stats.records") == [group["count"] for group in groups]
     grid = page.summary["view"]["grid"]["activation"]
     assert len(page.numbers_of("grid.activation")) == grid["width"] * grid["height"]
+    scored = {group["param_id"]: group["dsc"] for group in reports.json("stats", path, "--by", "param", "--metric", "dsc")["groups"]}
+    for key, score in zip(page.numbers_of("param_stats.key"), page.numbers_of("param_stats.score")):
+        assert math.isnan(score) if key not in scored else abs(score - scored[key]) < 1e-9, key
+    blocks, tokens = page.summary["view"]["block_grid"]["activation"], page.summary["view"]["scans"][0]["tokens"]
+    assert blocks["token_end"] >= tokens and len(page.numbers_of("block_grid.activation")) == blocks["width"] * blocks["height"]
 
 
 def matrices(reports, tests):
@@ -406,8 +470,10 @@ def hostile_names(reports, _):
 
 CHECKS = [
     ("traces", traces),
+    ("heaps", heaps),
     ("comparisons", comparisons),
     ("models", models),
+    ("quantized models", quantized_models),
     ("scans", scans),
     ("matrices", matrices),
     ("sets", sets),

@@ -223,6 +223,8 @@ def check_scan(coffer, tests):
         assert tile == full.numbers("grid.activation")
         blocks = server.ask("tile?param=0").numbers("tile.cells")
         assert near(sum(blocks[0::8]) / 4, tile[0]), "the mean of a parameter is that of its blocks"
+        layers = server.ask("tile?rows=layer&metric=grad_norm").json("answer")["view"]["tile"]
+        assert layers["height"] == full.json("summary")["view"]["layer_grid"]["grad_norm"]["height"] and server.get("/ask/tile?rows=none")[0] == 400
         assert server.get("/ask/tile?metric=none")[0] == 400 and server.get("/ask/tile?param=60000")[0] == 400
 
 
@@ -275,7 +277,7 @@ def check_large(coffer):
             assert fine.json("answer")["view"]["tile"]["sampled"] and max(fine.numbers("tile.cells")) > 0
             part = server.ask("tile?row_begin=7&row_end=8&column_begin=8&column_end=11")
             assert part.numbers("tile.cells") == [0, 1.5, 0] and not part.json("answer")["view"]["tile"]["sampled"]
-        text = f"{{'descr': '<i2', 'fortran_order': False, 'shape': (1100, 1200), }}".ljust(117) + "\n"
+        text = "{'descr': '<i2', 'fortran_order': False, 'shape': (1100, 1200), }".ljust(117) + "\n"
         with open(array, "wb") as file:
             file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode())
             file.truncate(file.tell() + 2 * 1100 * 1200)

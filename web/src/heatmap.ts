@@ -143,6 +143,11 @@ export class HeatMap {
     this.drawing.redraw();
   }
 
+  /** Moves the cursor to a cell. */
+  moveTo(column: number, row: number): void {
+    this.point(column, row);
+  }
+
   /** Whether it was zoomed in. */
   reset(): boolean {
     const { data } = this;

@@ -228,6 +228,26 @@ const CHECKS = {
     await close(again);
   },
 
+  async "the token slider moves the cursor of the map, and its address is kept"() {
+    const tab = await open(files.scan);
+    const tokens = json("info", files.scan.path).total_tokens;
+    await tab.locator(".token-slider input").focus();
+    await tab.keyboard.press("End");
+    assert.match(await text(tab, ".token-slider output"), new RegExp(`^${tokens - 1}, `));
+    assert.match(await text(tab, "#map .heat-frame .readout"), new RegExp(`token ${tokens - 1}, `));
+    await tab.locator("#map .choice button", { hasText: "blocks" }).click();
+    await tab.waitForFunction(() => document.querySelector("#map .command").textContent.includes("--rows block"));
+    await tab.locator("#map .heat").focus();
+    await tab.keyboard.press("ArrowRight");
+    await tab.keyboard.press("Enter");
+    const link = await tab.evaluate(() => location.hash);
+    assert.match(link, /rows=block.*token=1/);
+    await close(tab);
+    const again = await open(files.scan, link);
+    await again.waitForFunction(() => document.querySelector(".token-slider output").textContent.startsWith("1, "));
+    await close(again);
+  },
+
   async "hostile names stay text"() {
     const tab = await open(files.hostile);
     await tab.keyboard.press("/");

@@ -133,6 +133,7 @@ const CHECKS = {
     const path = join(tests, "compat/mscan/scanner-io-two-appends.mscan");
     await look([path], async (tab) => {
       assert.equal(await figure(tab, "records"), String(json("info", path).records));
+      await tab.locator("#map .choice button", { hasText: "parameters" }).click();
       await tab.waitForSelector(".blocks-map .readout strong");
       assert.match(await tab.locator(".blocks-map figcaption").innerText(), /Blocks × tokens of layers\.0\.weight/);
       assert.match(await tab.locator(".blocks-map .readout").innerText(), /token 0, block 0/);

@@ -10,6 +10,7 @@ import { Newest, type Live } from "../live";
 import type { Shell } from "../shell";
 import { VirtualTable } from "../table";
 import { Timeline, type TimelineData } from "../timeline";
+import { heapSection } from "./trace_heap";
 import type { JsonMap, Summary } from "../types";
 import { loadWindows, type WindowStacks } from "../windows";
 
@@ -58,6 +59,7 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
     await stackSection(shell, chunks, first, known);
     partSection(shell, summary);
     if (first.has_order) await histogramSection(shell, chunks, first);
+    await heapSection(shell, chunks, summary);
   }
 }
 
