@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static const cli_option options[] = {
     { "port", 0, "N", NULL, "port to listen at", "a free one" },
@@ -25,8 +26,6 @@ static const cli_option options[] = {
 /* A page that is not mailed may be larger than a report. */
 #define VIEW_MAX_BYTES (UINT64_C(64) * 1000 * 1000)
 enum { STEP_MS = 100 };
-
-extern char **environ;
 
 /* ---- Browser ---- */
 

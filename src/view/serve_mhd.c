@@ -92,8 +92,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     coffer__response response = { .status = MHD_HTTP_INTERNAL_SERVER_ERROR };
     (void)version;
     (void)upload;
-    (void)upload_size;
     (void)state;
+    *upload_size = 0; /* nobody reads the body of a request */
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_arg, &request);
     server->answer(server->context, &request, &response);
     return send_response(connection, &response);

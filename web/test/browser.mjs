@@ -1,25 +1,10 @@
 // Reads reports in Chromium as a person would: node test/browser.mjs COFFER [PART OF A NAME]. Needs the package chromium; `make check-web` runs it.
-import { chromium } from "playwright-core";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import assert from "node:assert/strict";
-
-const BROWSER = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
-const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const coffer = resolve(process.argv[2] ?? "build/dev/coffer");
-const tests = join(dirname(fileURLToPath(import.meta.url)), "../../tests");
-const folder = mkdtempSync(join(tmpdir(), "coffer-web-"));
-const HOSTILE = ["</script><script>window.harmed=1</script>", "javascript:window.harmed=1", "<svg onload=window.harmed=1>", "photo\u202egpj.exe", "}</style><style>*{display:none}", "<img src=x onerror=window.harmed=1>"];
-
-if (!BROWSER) {
-  console.log("chromium is not installed: skipped");
-  process.exit(77);
-}
+import { browser, bytes, checkAxe, checkWidths, coffer, digits, figure, folder, HOSTILE, runChecks, tests } from "./common.mjs";
 
 function run(...words) {
   return execFileSync(coffer, words, { encoding: "utf8", cwd: folder, stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 28 });
@@ -87,8 +72,6 @@ function makeFiles() {
 }
 
 const files = makeFiles();
-const profile = mkdtempSync(join(tmpdir(), "coffer-chromium-"));
-const browser = await chromium.launchPersistentContext(profile, { executablePath: BROWSER, args: FLAGS, viewport: { width: 1280, height: 900 } });
 
 async function open(file, hash = "") {
   const tab = await browser.newPage();
@@ -109,24 +92,15 @@ async function close(tab) {
 }
 
 const text = (tab, selector) => tab.locator(selector).first().innerText();
-const digits = (value) => value.replace(/[\u202f\s]/g, "");
-const figure = async (tab, label) => digits(await tab.locator(".figure", { has: tab.locator(`dt:text-is("${label}")`) }).locator("strong").innerText());
 
 const CHECKS = {
   async "every page fits every width, in both themes, and axe finds nothing serious"() {
     for (const [name, file] of Object.entries(files)) {
       const tab = await open(file);
-      for (const width of [400, 2560, 1280]) {
-        await tab.setViewportSize({ width, height: 900 });
-        const overflow = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        assert.ok(overflow <= 0, `${name} is ${overflow} pixels wider than ${width}`);
-      }
+      await checkWidths(tab, name);
       for (const scheme of ["light", "dark"]) {
         await tab.emulateMedia({ colorScheme: scheme });
-        await tab.evaluate(AXE);
-        const results = await tab.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-        const serious = results.violations.filter((item) => ["serious", "critical"].includes(item.impact));
-        assert.deepEqual(serious.map((item) => `${name}, ${scheme}: ${item.id}: ${item.nodes[0]?.html}`), []);
+        await checkAxe(tab, `${name}, ${scheme}`);
       }
       await close(tab);
     }
@@ -370,29 +344,4 @@ const CHECKS = {
   },
 };
 
-function bytes(value) {
-  const units = ["B", "KiB", "MiB", "GiB"];
-  let unit = 0;
-  while (value >= 1024 && unit < 3) {
-    value /= 1024;
-    unit++;
-  }
-  return `${value.toFixed(unit === 0 || value >= 100 || Number.isInteger(value) ? 0 : value >= 10 ? 1 : 2)} ${units[unit]}`;
-}
-
-let failed = 0;
-for (const [name, check] of Object.entries(CHECKS)) {
-  if (!name.includes(process.argv[3] ?? "")) continue;
-  const begin = Date.now();
-  try {
-    await check();
-    console.log(`ok: ${name} (${((Date.now() - begin) / 1000).toFixed(1)} s)`);
-  } catch (problem) {
-    failed++;
-    console.log(`FAILED: ${name}\n${problem.stack ?? problem}`);
-  }
-}
-await browser.close();
-rmSync(profile, { recursive: true, force: true });
-rmSync(folder, { recursive: true, force: true });
-process.exit(failed ? 1 : 0);
+await runChecks(CHECKS);

@@ -1,33 +1,13 @@
-// Looks at views in Chromium as a person would: node test/view.mjs COFFER. Needs the package chromium; `make check-web` runs it.
-import { chromium } from "playwright-core";
+// Looks at views in Chromium as a person would: node test/view.mjs COFFER [PART OF A NAME]. Needs the package chromium; `make check-web` runs it.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import assert from "node:assert/strict";
-
-const BROWSER = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
-const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const coffer = resolve(process.argv[2] ?? "build/dev/coffer");
-const tests = join(dirname(fileURLToPath(import.meta.url)), "../../tests");
-const folder = mkdtempSync(join(tmpdir(), "coffer-view-"));
-const HOSTILE = ["</script><script>window.harmed=1</script>", "javascript:window.harmed=1", "<svg onload=window.harmed=1>", "photo\u202egpj.exe", "}</style><style>*{display:none}", "<img src=x onerror=window.harmed=1>"];
-
-if (!BROWSER) {
-  console.log("chromium is not installed: skipped");
-  process.exit(77);
-}
+import { browser, bytes, checkAxe, checkWidths, coffer, digits, figure, folder, HOSTILE, runChecks, tests } from "./common.mjs";
 
 const json = (...words) => JSON.parse(execFileSync(coffer, [...words, "--json"], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 28 }));
-const profile = mkdtempSync(join(tmpdir(), "coffer-chromium-"));
-const browser = await chromium.launchPersistentContext(profile, { executablePath: BROWSER, args: FLAGS, viewport: { width: 1280, height: 900 } });
-const digits = (value) => value.replace(/[\u202f\s]/g, "");
-const figure = async (tab, label) => digits(await tab.locator(".figure", { has: tab.locator(`dt:text-is("${label}")`) }).locator("strong").innerText());
 
 async function serve(...words) {
   const server = spawn(coffer, ["view", ...words, "--no-browser", "--json"], { stdio: ["ignore", "pipe", "inherit"] });
@@ -203,42 +183,10 @@ const CHECKS = {
   async "a view fits narrow and wide windows, and axe finds nothing serious"() {
     for (const path of [trace, join(tests, "compat/mldf/tutorial-writer.mldf"), join(tests, "compat/mcf/mantle-q4.mcf")])
       await look([path], async (tab) => {
-        for (const width of [400, 2560, 1280]) {
-          await tab.setViewportSize({ width, height: 900 });
-          const overflow = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-          assert.ok(overflow <= 0, `${path} is ${overflow} pixels wider than ${width}`);
-        }
-        await tab.evaluate(AXE);
-        const results = await tab.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-        const serious = results.violations.filter((item) => ["serious", "critical"].includes(item.impact));
-        assert.deepEqual(serious.map((item) => `${path}: ${item.id}: ${item.nodes[0]?.html}`), []);
+        await checkWidths(tab, path);
+        await checkAxe(tab, path);
       });
   },
 };
 
-function bytes(value) {
-  let scaled = value;
-  let unit = 0;
-  while (scaled >= 1024) {
-    scaled /= 1024;
-    unit++;
-  }
-  const places = unit === 0 || scaled >= 100 || Number.isInteger(scaled) ? 0 : scaled >= 10 ? 1 : 2;
-  return `${scaled.toFixed(places)} ${["B", "KiB", "MiB", "GiB"][unit]}`;
-}
-
-let failed = 0;
-const chosen = process.argv[3] ?? "";
-for (const [name, check] of Object.entries(CHECKS).filter(([name]) => name.includes(chosen))) {
-  try {
-    await check();
-    console.log(`ok: ${name}`);
-  } catch (problem) {
-    failed++;
-    console.log(`FAILED: ${name}\n${problem.stack ?? problem}`);
-  }
-}
-await browser.close();
-rmSync(profile, { recursive: true, force: true });
-rmSync(folder, { recursive: true, force: true });
-process.exit(failed ? 1 : 0);
+await runChecks(CHECKS);
