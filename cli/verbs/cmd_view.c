@@ -23,8 +23,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-/* A page that is not mailed may be larger than a report. */
-#define VIEW_MAX_BYTES (UINT64_C(64) * 1000 * 1000)
 enum { STEP_MS = 100 };
 
 /* ---- Browser ---- */
@@ -141,7 +139,6 @@ static int run(const cli_args *args)
         !cli_number(&idle, args, "idle", 60, 0, 1000000))
         return CLI_USAGE;
     opts.threads = (uint32_t)threads;
-    opts.max_bytes = VIEW_MAX_BYTES;
     opts.name = cli_operand(args, 0);
     opts.other_name = cli_operand(args, 1);
     status = cli_open_pair(files, args);

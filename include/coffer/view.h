@@ -13,7 +13,8 @@ typedef struct coffer_view coffer_view;
 /* Opens a view of a file, or of two files of a kind, a comparison. Makes the first picture, without a pass
  * over the file, and starts a thread that reads the rest and then checks the files.
  * file, other : borrowed, must outlive the view. other : NULL for one file.
- * opts : as of coffer_chunks_new; NULL = defaults. progress is not used: see coffer_view_wait.
+ * opts : as of coffer_chunks_new; NULL = defaults. max_bytes is not used, nor is progress: see
+ * coffer_view_wait.
  * out : owned by the caller, free with coffer_view_close(); untouched on failure.
  * Thread safety: all calls with a view may run concurrently, except for coffer_view_close. */
 COFFER_API_STATUS coffer_view_open(coffer_view **out, const coffer_file *file, const coffer_file *other,

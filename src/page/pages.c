@@ -63,8 +63,11 @@ static coffer_status emit(uint64_t *size, coffer_chunks *chunks, void *state, ui
         return status;
     coffer__chunks_finish_texts(chunks);
     coffer__page_add_summary(chunks);
-    coffer__chunks_pack(size, chunks);
-    *size += coffer__page_frame_size(chunks);
+    *size = 0;
+    if (!chunks->served) { /* which is sent plain, and whose counts are bounded */
+        coffer__chunks_pack(size, chunks);
+        *size += coffer__page_frame_size(chunks);
+    }
     return coffer__chunks_status(chunks, err);
 }
 
