@@ -30,7 +30,7 @@ struct coffer_server {
     const coffer__serve_module *module;
     void *daemon;
     coffer_bytes shell;
-    uint16_t port;
+    _Atomic uint16_t port; /* 0 until the server listens: then no host is its own */
     char token[SECRET_TEXT], once[SECRET_TEXT];
     char url[URL_ROOM], url_once[URL_ROOM];
     atomic_bool stops;
@@ -82,7 +82,7 @@ static bool is_own_host(const coffer_server *server, const char *host)
     char name[40];
     static const char *const names[] = { "127.0.0.1", "localhost" };
     for (size_t i = 0; host && i < sizeof names / sizeof *names; i++) {
-        snprintf(name, sizeof name, "%s:%u", names[i], (unsigned)server->port);
+        snprintf(name, sizeof name, "%s:%u", names[i], (unsigned)atomic_load(&server->port));
         if (strcmp(host, name) == 0)
             return true;
     }
@@ -291,20 +291,21 @@ static coffer_status start(coffer_server *server, uint32_t port, coffer_error *e
         return status;
     make_secret(server->token);
     make_secret(server->once);
-    server->port = (uint16_t)port;
+    uint16_t chosen = (uint16_t)port;
     coffer__thread_block_signals(&before);
-    server->daemon = server->module->start(&server->port, answer, server);
+    server->daemon = server->module->start(&chosen, answer, server);
     int problem = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    atomic_store(&server->port, chosen);
     if (!server->daemon) {
         char what[60];
         snprintf(what, sizeof what, "listening at 127.0.0.1, port %u", port);
         return coffer__fail_errno(err, what, problem);
     }
-    snprintf(server->url, sizeof server->url, "http://127.0.0.1:%u/#token=%s", (unsigned)server->port,
+    snprintf(server->url, sizeof server->url, "http://127.0.0.1:%u/#token=%s", (unsigned)chosen,
              server->token);
-    snprintf(server->url_once, sizeof server->url_once, "http://127.0.0.1:%u/#once=%s",
-             (unsigned)server->port, server->once);
+    snprintf(server->url_once, sizeof server->url_once, "http://127.0.0.1:%u/#once=%s", (unsigned)chosen,
+             server->once);
     return COFFER_OK;
 }
 
@@ -344,7 +345,7 @@ void coffer_server_stop(coffer_server *server)
 
 uint32_t coffer_server_port(const coffer_server *server)
 {
-    return server->port;
+    return atomic_load(&server->port);
 }
 
 const char *coffer_server_url(const coffer_server *server)
