@@ -76,8 +76,10 @@ const CHECKS = {
       await tab.evaluate(() => (location.hash = "timeline?from=100&to=2000"));
       const wanted = json("flame", trace, "--what", "total", "--window", "100us..2000us").value;
       await tab.waitForFunction((bytes) => document.querySelector("#flame .details strong")?.textContent?.replace(/\s/g, " ").startsWith(bytes), bytes(wanted));
+      await tab.waitForFunction(() => /--window 100us\.\.2000us/.test(document.querySelector("#stacks .command")?.textContent ?? ""));
       await tab.keyboard.press("Escape");
       await tab.waitForFunction(() => document.querySelector("#timeline .readout")?.textContent?.startsWith("Whole run"));
+      await tab.waitForFunction(() => !/--window/.test(document.querySelector("#stacks .command")?.textContent ?? "--window"));
     });
   },
 

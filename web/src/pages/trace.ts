@@ -53,10 +53,12 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
   const watchers: OnWindow[] = [];
   const onWindow: OnWindow = (...window) => watchers.forEach((watcher) => watcher(...window));
   for (let i = 0; i < views.length; i++) await timelineSection(shell, chunks, summary, views[i] as TraceView, i, views.length, onWindow);
-  const watcher = await flameSection(shell, chunks, summary, views, known);
+  const ask = chunks.live && views.length === 1 ? windowReader(chunks.live) : undefined;
+  const watcher = await flameSection(shell, chunks, summary, views, known, ask);
   if (watcher) watchers.push(watcher);
   if (views.length === 1) {
-    await stackSection(shell, chunks, first, known);
+    const stacks = await stackSection(shell, chunks, first, known, ask);
+    if (stacks) watchers.push(stacks);
     partSection(shell, summary);
     if (first.has_order) await histogramSection(shell, chunks, first);
     await heapSection(shell, chunks, summary);
@@ -175,11 +177,17 @@ async function loadFlame(chunks: Chunks, what: What): Promise<FlameData> {
   return data;
 }
 
-/** The server reads exactly the events of a window. */
-function exactWindows(live: Live): WindowStacks {
+type AskWindow = (from: number, to: number) => Promise<Chunks>;
+
+function roundWindow(begin: number, end: number): [number, number] {
+  return [Math.max(0, Math.floor(begin)), Math.ceil(end)];
+}
+
+/** The chunks of a window, which the server reads once for all sections. */
+function windowReader(live: Live): AskWindow {
   const newest = new Newest();
   let known: { key: string; chunks: Promise<Chunks> } | undefined;
-  const ask = (from: number, to: number): Promise<Chunks> => {
+  return (from, to) => {
     const key = `${from}..${to}`;
     if (known?.key !== key) {
       /* Nobody waits for a window that another one has replaced. */
@@ -188,19 +196,23 @@ function exactWindows(live: Live): WindowStacks {
     }
     return known.chunks;
   };
+}
+
+/** Exactly the events of a window. */
+function exactWindows(ask: AskWindow): WindowStacks {
   return {
     step: 0,
-    round: (begin, end) => [Math.max(0, Math.floor(begin)), Math.ceil(end)],
+    round: roundWindow,
     flame: async (begin, end, allocated) => loadFlame(await ask(begin, end + 1), allocated ? "total" : "leaks"),
   };
 }
 
-async function flameSection(shell: Shell, chunks: Chunks, summary: Summary, views: TraceView[], known: What[]): Promise<OnWindow | undefined> {
+async function flameSection(shell: Shell, chunks: Chunks, summary: Summary, views: TraceView[], known: What[], ask?: AskWindow): Promise<OnWindow | undefined> {
   const start = known[0];
   if (!start) return undefined;
   const both = views.length === 2;
   const parts = summary.view["windows"] as unknown as { step_us: number; count: number } | undefined;
-  const windows = both ? undefined : chunks.live ? exactWindows(chunks.live) : parts && (await loadWindows(chunks, parts.step_us, parts.count));
+  const windows = both ? undefined : ask ? exactWindows(ask) : parts && (await loadWindows(chunks, parts.step_us, parts.count));
   const unit = views[0]?.time_unit;
   const time = (value: number): string => (unit ? `${count(value)} ${unit}` : duration(value));
   let window: [number, number] | undefined;
@@ -317,11 +329,35 @@ function describe(target: HTMLElement, data: FlameData, flame: Flame, frame: num
 
 // ---- Stacks ----
 
-async function stackSection(shell: Shell, chunks: Chunks, view: TraceView, known: What[]): Promise<void> {
-  const first = await chunks.u32("stacks.first");
-  const rows = first.length - 1;
-  if (rows <= 0) return;
+/** ask : for the stacks of a window. */
+async function stackSection(shell: Shell, chunks: Chunks, view: TraceView, known: What[], ask?: AskWindow): Promise<OnWindow | undefined> {
+  if (chunks.count("stacks.first") <= 1) return undefined;
   const section = shell.section("stacks", "Stacks", `coffer peak ${shell.path()}`);
+  let shown = await stackTable(chunks, view, known);
+  section.body.append(shown.element);
+  shell.onSearch((query) => shown.filter(query));
+  if (!ask) return undefined;
+  let wanted = "";
+  return (begin, end, whole) => {
+    const [from, to] = roundWindow(begin, end);
+    const key = whole ? "" : `${from}..${to}`;
+    if (key === wanted) return;
+    wanted = key;
+    const show = async (): Promise<void> => {
+      const next = await stackTable(whole ? chunks : await ask(from, to), view, known);
+      if (wanted !== key) return;
+      shown.element.replaceWith(next.element);
+      shown = next;
+      shown.filter(shell.query);
+      section.setCommand(`coffer peak ${shell.path()}${whole ? "" : ` --window ${from}us..${to}us`}`);
+    };
+    show().catch(() => undefined); /* the flame graph says why */
+  };
+}
+
+async function stackTable(chunks: Chunks, view: TraceView, known: What[]): Promise<{ element: HTMLElement; filter: (query: string) => void }> {
+  const first = await chunks.u32("stacks.first");
+  const rows = Math.max(0, first.length - 1);
   const texts = await chunks.texts();
   const frames = await chunks.u32("stacks.frames");
   const lifetime = await chunks.f64("stacks.lifetime_us");
@@ -340,7 +376,7 @@ async function stackSection(shell: Shell, chunks: Chunks, view: TraceView, known
   columns.push({ title: "blocks", width: "4.6rem", numeric: true, value: (row) => blocks[row] ?? 0, text: (row) => count(blocks[row] ?? 0) });
   if (view.has_order)
     columns.push({ title: "mean life", width: "5.4rem", numeric: true, help: "Mean lifetime of the blocks that were freed", value: (row) => lifetime[row] ?? -1, text: (row) => ((lifetime[row] ?? -1) < 0 ? "·" : duration(lifetime[row] ?? 0)) });
-  const stackTable = new VirtualTable({
+  const rowTable = new VirtualTable({
     label: "Stacks",
     columns,
     rows,
@@ -352,9 +388,8 @@ async function stackSection(shell: Shell, chunks: Chunks, view: TraceView, known
       panel.replaceChildren(...(growing[row] && view.has_order ? [el("p", {}, el("span", { class: "chip warning" }, "keeps growing"))] : []), list);
     },
   });
-  append(section.body, el("div", { class: "beside" }, stackTable.element, panel));
-  stackTable.selectFirst();
-  shell.onSearch((query) => stackTable.filter(query));
+  rowTable.selectFirst();
+  return { element: el("div", { class: "beside" }, rowTable.element, panel), filter: (query) => rowTable.filter(query) };
 }
 
 // ---- Phases and threads ----
