@@ -17,12 +17,14 @@ static const cli_option options[] = {
     { "port", 0, "N", NULL, "port to listen at", "a free one" },
     { "no-browser", 0, NULL, NULL, "print the address and open no browser" },
     { "idle", 0, "SECONDS", NULL, "end this long after the last page was closed; 0 = do not end", "60" },
-    { "max-read", 0, "SIZE", NULL, "largest model whose tensors are all read for their statistics", "4GiB" },
+    { "max-read", 0, "SIZE", NULL, "largest model whose tensors are all read for their statistics",
+      "4GiB, 256MiB of a URL" },
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     { "json", 0, NULL, NULL, "print the address as JSON" },
     { 0 },
 };
 
+#define REMOTE_MAX_READ (UINT64_C(256) << 20)
 enum { STEP_MS = 100 };
 
 /* ---- Browser ---- */
@@ -125,6 +127,15 @@ static int show(const cli_args *args, coffer_file *const files[2], const coffer_
     return status;
 }
 
+/* What is read while somebody looks at the first picture travels over the network. */
+static bool is_remote(const cli_args *args)
+{
+    for (size_t i = 0; i < cli_operand_count(args); i++)
+        if (strstr(cli_operand(args, i), "://"))
+            return true;
+    return false;
+}
+
 static int run(const cli_args *args)
 {
     coffer_chunks_opts opts = COFFER_CHUNKS_OPTS_INIT;
@@ -133,6 +144,8 @@ static int run(const cli_args *args)
     int status = CLI_OK;
     if (!cli_page_is_available())
         return CLI_FAILED;
+    if (is_remote(args))
+        opts.max_read_bytes = REMOTE_MAX_READ;
     if (!cli_size(&opts.max_read_bytes, args, "max-read", opts.max_read_bytes) ||
         !cli_number(&threads, args, "threads", 0, 1, 1024) ||
         !cli_number(&port, args, "port", 0, 1, UINT16_MAX) ||

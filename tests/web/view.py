@@ -8,6 +8,7 @@
 """
 import contextlib
 import http.client
+import http.server
 import json
 import math
 import os
@@ -314,6 +315,38 @@ def check_browser(coffer, tests):
             process.kill()
 
 
+class Ranges(http.server.BaseHTTPRequestHandler):
+    """A server of one file that answers requests for parts of it."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        data = self.server.data
+        begin, end = (int(number) for number in self.headers["Range"].removeprefix("bytes=").split("-"))
+        body = data[begin:end + 1]
+        self.send_response(206)
+        self.send_header("ETag", '"one"')
+        self.send_header("Content-Range", f"bytes {begin}-{begin + len(body) - 1}/{len(data)}")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def check_url(coffer, tests):
+    """A file at a URL is viewed like a file of this machine."""
+    path = tests / "compat/mcf/mantle-q4.mcf"
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Ranges) as remote, serving(coffer, path) as local:
+        remote.data = path.read_bytes()
+        threading.Thread(target=remote.serve_forever, daemon=True).start()
+        with serving(coffer, f"http://127.0.0.1:{remote.server_port}/model.mcf") as server:
+            for question in ("tensor?tensor=3", "tile?tensor=3"):
+                assert server.get(f"/ask/{question}")[1] == local.get(f"/ask/{question}")[1], question
+        remote.shutdown()
+
+
 def check_ends(coffer, tests):
     """The server ends after the last page; a wrong port and a taken one are errors."""
     path = str(tests / "compat/pycauset/float64.pycauset")
@@ -354,6 +387,8 @@ def main():
     for check in (check_trace, check_model, check_matrix, check_scan, check_set, check_others, check_browser, check_ends):
         check(coffer, tests)
     check_large(coffer)
+    if run_json(coffer, "version")["modules"]["http"]["found"]:
+        check_url(coffer, tests)
     print("views answer their own page, and nobody else")
     return 0
 
