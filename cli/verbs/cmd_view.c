@@ -127,7 +127,7 @@ static int show(const cli_args *args, coffer_file *const files[2], const coffer_
     return status;
 }
 
-/* What is read while somebody looks at the first picture travels over the network. */
+/* The values of a remote file travel over the network while somebody looks at the first picture. */
 static bool is_remote(const cli_args *args)
 {
     for (size_t i = 0; i < cli_operand_count(args); i++)
