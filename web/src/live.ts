@@ -90,7 +90,7 @@ export class Newest {
   }
 }
 
-/** What is being read, above the page. */
+/** What is being read, at the bottom of the window. */
 export class ReadingBar {
   readonly element = el("div", { class: "reading", role: "status" });
   private readonly bar = el("progress", { "aria-label": "Progress of reading the file" });
