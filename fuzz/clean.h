@@ -1,4 +1,4 @@
-/* What a target has written must have no findings. */
+/* Files that a target has written must have no findings. */
 #ifndef COFFER_FUZZ_CLEAN_H
 #define COFFER_FUZZ_CLEAN_H
 
