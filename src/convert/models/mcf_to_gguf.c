@@ -261,22 +261,31 @@ static const coffer__gguf_type *main_type(const gguf_job *export)
     return totals.largest;
 }
 
+/* Returns the number of keys. */
+static unsigned put_names(coffer__buffer *keys, const char *key, const coffer__tensors_names *names)
+{
+    if (names->count == 0)
+        return 0;
+    coffer__gguf_put_key(keys, key, strlen(key), COFFER__GGUF_ARRAY);
+    coffer__tensors_names_put_gguf(keys, names);
+    return 1;
+}
+
 static coffer_status write_header(const gguf_job *export, coffer_error *err)
 {
     const coffer_mcf *model = coffer__mcf_model_of(export->set);
     coffer__buffer header = COFFER__BUFFER_INIT, keys = COFFER__BUFFER_INIT;
     coffer__gguf_written written = { .quantized = export->quantized, .main_type = main_type(export) };
-    coffer__tensors_names damaged = { 0 };
+    coffer__tensors_names damaged = { 0 }, lost = { 0 };
     coffer_status status = coffer__gguf_put_model(&keys, &written, model, &export->job->limits, err);
     if (!status)
         status = coffer__tensors_damaged_names(&damaged, export->set, &export->selection, err);
-    if (damaged.count) {
-        static const char key[] = COFFER__TENSORS_DAMAGED_KEY;
-        coffer__gguf_put_key(&keys, key, sizeof key - 1, COFFER__GGUF_ARRAY);
-        coffer__tensors_names_put_gguf(&keys, &damaged);
-        written.key_count++;
-    }
+    if (!status)
+        status = coffer__tensors_lost_names(&lost, export->set, err);
+    written.key_count += put_names(&keys, COFFER__TENSORS_DAMAGED_KEY, &damaged);
+    written.key_count += put_names(&keys, COFFER__TENSORS_LOST_KEY, &lost);
     coffer__tensors_names_free(&damaged);
+    coffer__tensors_names_free(&lost);
     coffer__gguf_put_header(&header, export->selection.count, written.key_count);
     coffer__buffer_append(&header, keys.data, keys.len);
     for (size_t i = 0; i < export->selection.count; i++) {
