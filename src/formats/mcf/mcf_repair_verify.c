@@ -444,14 +444,12 @@ static coffer_status keep_known_damage(coffer__mcf_rescue *work, coffer_error *e
         bool fits = tensor != COFFER_INDEX_NONE &&
                     coffer__range_fits(damage->begin, damage->size,
                                        coffer__mcf_index_entry(&model->index, tensor).size);
-        if (damage->reason == COFFER_MCF_DAMAGE_LOST)
+        if (damage->section || damage->reason == COFFER_MCF_DAMAGE_LOST)
             status = add_damage(work, damage, err);
         else if (fits && !work->left_out[tensor])
             status =
                 rescue_bytes(work, tensor, damage->begin, damage->size,
                              damage->reason == COFFER_MCF_DAMAGE_CHECKSUM ? &damage->expected : NULL, err);
-        else if (damage->section)
-            status = add_damage(work, damage, err);
     }
     return status;
 }

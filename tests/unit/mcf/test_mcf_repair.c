@@ -82,8 +82,8 @@ static coffer_report *check_file(const char *path)
     return report;
 }
 
-/* So many tensors are recorded as unverified, and nothing else is wrong but what is recorded as lost, whose
- * number is returned. */
+/* Nothing is wrong but `count` tensors that are recorded as unverified, and those that are recorded as lost.
+ * Returns how many are lost. */
 static size_t assert_unverified(size_t count)
 {
     coffer_report *report = check_file(out_path);
