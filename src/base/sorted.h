@@ -24,8 +24,9 @@ static inline size_t coffer__count_up_to(const void *items, size_t count, size_t
     return low;
 }
 
+/* The first argument only compiles when `items` points to that type. */
 #define COFFER__COUNT_UP_TO(items, count, type, member, key) \
-    coffer__count_up_to(items, count, sizeof(type), offsetof(type, member), key)
+    coffer__count_up_to(1 ? (items) : (const type *)NULL, count, sizeof(type), offsetof(type, member), key)
 
 /* How many items have a number below `key`. */
 #define COFFER__COUNT_BELOW(items, count, type, member, key) \

@@ -155,7 +155,7 @@ static const coffer__mldf_allocation *find(const coffer__mldf_rescue *work, uint
 static bool touches_other(const coffer__mldf_rescue *work, const coffer_mldf_entry *entry)
 {
     size_t low =
-        COFFER__COUNT_BELOW(work->table, work->table_count, coffer_mldf_entry, offset, entry->offset);
+        COFFER__COUNT_BELOW(work->table, work->table_count, coffer__mldf_allocation, offset, entry->offset);
     return (low < work->table_count && work->table[low].offset - entry->offset < entry->size) ||
            (low > 0 && work->table[low - 1].offset + work->table[low - 1].size > entry->offset);
 }
