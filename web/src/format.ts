@@ -17,6 +17,11 @@ export function count(value: number): string {
   return Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f");
 }
 
+/** "1 sample", "2 samples". */
+export function counted(value: number, word: string): string {
+  return `${count(value)} ${word}${value === 1 ? "" : "s"}`;
+}
+
 export function signed(text: string, value: number): string {
   return value > 0 ? `+${text}` : text;
 }

@@ -1,4 +1,4 @@
-// Reads reports in Chromium as a person would: node test/browser.mjs COFFER. Needs the package chromium; `make check-web` runs it.
+// Reads reports in Chromium as a person would: node test/browser.mjs COFFER [PART OF A NAME]. Needs the package chromium; `make check-web` runs it.
 import { chromium } from "playwright-core";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -39,6 +39,32 @@ function report(name, ...files) {
   return output;
 }
 
+/** Two tenths of a second of a tone, as a WAV file of 16 bits. */
+function tone(hertz) {
+  const head = Buffer.from("RIFF....WAVEfmt ....................data....", "latin1");
+  const data = Buffer.alloc(3200);
+  for (let i = 0; i < 1600; i++) data.writeInt16LE(Math.round(20000 * Math.sin((2 * Math.PI * hertz * i) / 8000)), 2 * i);
+  head.writeUInt32LE(36 + data.length, 4);
+  head.writeUInt32LE(16, 16);
+  [1, 1].forEach((value, index) => head.writeUInt16LE(value, 20 + 2 * index));
+  [8000, 16000].forEach((value, index) => head.writeUInt32LE(value, 24 + 4 * index));
+  [2, 16].forEach((value, index) => head.writeUInt16LE(value, 32 + 2 * index));
+  head.writeUInt32LE(data.length, 40);
+  return Buffer.concat([head, data]);
+}
+
+/** Sounds with hostile captions, and numbers to filter by. */
+function makeSounds() {
+  const lines = [];
+  for (let i = 0; i < 12; i++) {
+    writeFileSync(join(folder, `tone${i}.wav`), tone(200 + 100 * i));
+    lines.push(JSON.stringify({ audio: `tone${i}.wav`, caption: HOSTILE[i % HOSTILE.length], label: i % 3, score: i / 4 }));
+  }
+  writeFileSync(join(folder, "sounds.jsonl"), lines.join("\n"));
+  run("pack", "sounds.jsonl", "sounds.mldf");
+  return "sounds.mldf";
+}
+
 function makeFiles() {
   const stacks = [];
   for (let i = 0; i < 400; i++) stacks.push(`main;load_${i % 7};read_${i % 31};leaf_${i} ${1000 + i * 37}`);
@@ -52,6 +78,8 @@ function makeFiles() {
     comparison: { path: trace, page: report("comparison", trace, heaptrack) },
     model: { path: join(tests, "compat/mcf/mantle-q4.mcf"), page: report("model", join(tests, "compat/mcf/mantle-q4.mcf")) },
     set: { path: join(tests, "compat/mldf/tutorial-writer.mldf"), page: report("set", join(tests, "compat/mldf/tutorial-writer.mldf")) },
+    sounds: { path: makeSounds(), page: report("sounds", "sounds.mldf") },
+    types: { path: join(tests, "vectors/mldf/all-types-208.mldf"), page: report("types", join(tests, "vectors/mldf/all-types-208.mldf")) },
     scan: { path: join(tests, "compat/mscan/scanner-io-two-appends.mscan"), page: report("scan", join(tests, "compat/mscan/scanner-io-two-appends.mscan")) },
     matrix: { path: join(tests, "compat/pycauset/float64.pycauset"), page: report("matrix", join(tests, "compat/pycauset/float64.pycauset")) },
     damaged: { path: join(tests, "vectors/mlyze/truncated-event.mlyze"), page: report("damaged", join(tests, "vectors/mlyze/truncated-event.mlyze")) },
@@ -124,7 +152,7 @@ const CHECKS = {
     tab = await open(files.set);
     assert.equal(await figure(tab, "samples"), String(json("stats", files.set.path).samples));
     assert.equal(await tab.locator(".gallery li").count(), json("stats", files.set.path).samples);
-    await tab.locator("#gallery").scrollIntoViewIfNeeded();
+    await tab.locator("#samples .gallery").scrollIntoViewIfNeeded();
     await tab.waitForFunction(() => [...document.querySelectorAll(".gallery img")].every((image) => image.complete && image.naturalWidth > 0));
     await close(tab);
     tab = await open(files.scan);
@@ -150,6 +178,74 @@ const CHECKS = {
     assert.deepEqual(shown, checked.findings.map((finding) => finding.text));
     assert.match(await text(tab, ".chip.error"), /1 error/);
     await close(tab);
+  },
+
+  async "sounds play, and their captions stay text"() {
+    const tab = await open(files.sounds);
+    await tab.locator("#samples .wave-tile").nth(2).click();
+    await tab.waitForFunction(() => {
+      const player = document.querySelector("audio");
+      return player.src.startsWith("blob:") && Math.abs(player.duration - 0.2) < 0.01;
+    });
+    await tab.locator("#samples .choice button", { hasText: "texts" }).click();
+    const shown = await tab.locator("#samples .tile-text").allInnerTexts();
+    assert.equal(shown[0], HOSTILE[0]);
+    assert.equal(shown[3], "photo‹U+202E›gpj.exe");
+    assert.equal(await tab.evaluate(() => globalThis.harmed), undefined);
+    assert.equal(await tab.locator("img, svg, iframe, object, embed").count(), 0);
+    await close(tab);
+  },
+
+  async "a filter finds what its command finds"() {
+    const tab = await open(files.sounds);
+    const form = tab.locator("#samples .filter");
+    const add = async (field, operator, value) => {
+      await form.locator("select").nth(0).selectOption({ label: field });
+      await form.locator("select").nth(1).selectOption(operator);
+      await form.locator("input").fill(value);
+      await form.locator("input").press("Enter");
+    };
+    const words = async () => (await text(tab, "#samples .command")).match(/--where .*/)[0];
+    const found = async () => Number((await text(tab, "#samples .filter + .readout")).match(/^\d+/)[0]);
+    const asked = (where) => execFileSync("/bin/sh", ["-c", `"$0" head sounds.mldf --max 100 --json ${where}`, coffer], { encoding: "utf8", cwd: folder }).trim().split("\n").length;
+    await add("label", "=", "1");
+    assert.equal(await found(), 4);
+    assert.equal(asked(await words()), 4);
+    await add("score", ">=", "0.3");
+    assert.equal(await found(), asked(await words()));
+    await form.locator(".chip-button").first().click();
+    await form.locator(".chip-button").first().click();
+    for (const [operator, value] of [["contains", "<svg"], ["contains", "*{display"], ["~", "java*"], ["!=", HOSTILE[1]]]) {
+      await add("caption", operator, value);
+      assert.equal(await found(), asked(await words()), `${operator} ${value}`);
+      assert.equal(await tab.locator("#samples .gallery li:visible").count(), await found());
+      if (operator !== "!=") await form.locator(".chip-button").click();
+    }
+    const link = await tab.evaluate(() => location.hash);
+    await close(tab);
+    const again = await open(files.sounds, link);
+    assert.equal(Number((await text(again, "#samples .filter + .readout")).match(/^\d+/)[0]), asked(`--where 'caption!=${HOSTILE[1]}'`));
+    await close(again);
+  },
+
+  async "the token slider moves the cursor of the map, and its address is kept"() {
+    const tab = await open(files.scan);
+    const tokens = json("info", files.scan.path).total_tokens;
+    await tab.locator(".token-slider input").focus();
+    await tab.keyboard.press("End");
+    assert.match(await text(tab, ".token-slider output"), new RegExp(`^${tokens - 1}, `));
+    assert.match(await text(tab, "#map .heat-frame .readout"), new RegExp(`token ${tokens - 1}, `));
+    await tab.locator("#map .choice button", { hasText: "blocks" }).click();
+    await tab.waitForFunction(() => document.querySelector("#map .command").textContent.includes("--rows block"));
+    await tab.locator("#map .heat").focus();
+    await tab.keyboard.press("ArrowRight");
+    await tab.keyboard.press("Enter");
+    const link = await tab.evaluate(() => location.hash);
+    assert.match(link, /rows=block.*token=1/);
+    await close(tab);
+    const again = await open(files.scan, link);
+    await again.waitForFunction(() => document.querySelector(".token-slider output").textContent.startsWith("1, "));
+    await close(again);
   },
 
   async "hostile names stay text"() {
@@ -219,8 +315,16 @@ const CHECKS = {
     await tab.waitForFunction(() => document.querySelector("#timeline .command")?.textContent.includes("--window"));
     const words = (await text(tab, "#timeline .command")).match(/--window (\S+)/);
     run("peak", files.trace.path, "--window", words[1]);
+    await tab.waitForFunction(() => document.querySelector("#flame .command")?.textContent.includes("--what total --window"));
+    const asked = (await text(tab, "#flame .command")).match(/--window (\S+)/)[1];
+    const total = json("flame", files.trace.path, "--what", "total", "--window", asked);
+    assert.equal(await text(tab, "#flame .details strong"), bytes(total.value));
+    await tab.locator("#flame .choice button", { hasText: "live at its end" }).click();
+    const live = json("flame", files.trace.path, "--at", asked.split("..")[1]);
+    await tab.waitForFunction((wanted) => document.querySelector("#flame .details strong")?.textContent === wanted, bytes(live.value));
     await tab.keyboard.press("Escape");
     await tab.waitForFunction(() => !document.querySelector("#timeline .command")?.textContent.includes("--window"));
+    await tab.waitForFunction(() => document.querySelector("#flame .command")?.textContent.includes("--what peak"));
     await close(tab);
   },
 
@@ -278,6 +382,7 @@ function bytes(value) {
 
 let failed = 0;
 for (const [name, check] of Object.entries(CHECKS)) {
+  if (!name.includes(process.argv[3] ?? "")) continue;
   const begin = Date.now();
   try {
     await check();
