@@ -54,6 +54,7 @@ typedef struct model model;
 typedef struct model_opts {
     uint32_t context; /* tokens; 0 = as many as the model was trained for, at most 4096 */
     uint32_t threads; /* 0 = one per core */
+    bool exact;       /* products of quantized weights with float32 inputs, not rounded to 8 bits */
 } model_opts;
 
 model *model_open(const coffer_mcf *file, model_opts opts);

@@ -18,9 +18,10 @@ static const char usage[] =
     "      --seed N            of the choices (default: by the clock)\n"
     "      --threads N         default: one per core\n"
     "      --context N         tokens of prompt and text (default: the model's, at most 4096)\n"
+    "      --exact             do not round the inputs of products with quantized weights to 8 bits\n"
     "      --ignore-end        continue after the token that ends a text\n"
     "      --logits            print the logits after the prompt, one a line, instead of a text\n"
-    "      --list-tokens       print the tokens of the prompt instead of a text\n";
+    "      --list-tokens       print the numbers of the tokens: of the prompt with -n 0, else of the text\n";
 
 typedef struct options {
     const char *path, *prompt;
@@ -91,6 +92,13 @@ static bool is(const char *argument, const char *letter, const char *word)
 static options parse_options(int argc, char **argv)
 {
     options o = { .prompt = "", .tokens = 128, .top_k = 40, .temperature = 0.8, .top_p = 0.95 };
+    const struct {
+        const char *name;
+        bool *value;
+    } switches[] = { { "--exact", &o.model.exact },
+                     { "--ignore-end", &o.ignore_end },
+                     { "--logits", &o.logits },
+                     { "--list-tokens", &o.list_tokens } };
     o.seed = (uint64_t)time(NULL);
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i], *value = argv[i + 1];
@@ -112,16 +120,22 @@ static options parse_options(int argc, char **argv)
         else if (is(argument, "", "--context"))
             o.model.context = (uint32_t)parse_number(argument, value, 1, 1 << 24);
         else {
+            bool is_switch = false;
             takes_value = false;
-            o.ignore_end |= is(argument, "", "--ignore-end");
-            o.logits |= is(argument, "", "--logits");
-            o.list_tokens |= is(argument, "", "--list-tokens");
-            if (argument[0] != '-')
-                o.path = argument;
+            for (size_t j = 0; j < sizeof switches / sizeof *switches; j++) {
+                if (strcmp(argument, switches[j].name) == 0)
+                    is_switch = *switches[j].value = true;
+            }
             if (is(argument, "-h", "--help")) {
                 fputs(usage, stdout);
                 exit(0);
             }
+            if (!is_switch && argument[0] == '-') {
+                fprintf(stderr, "generate: unknown option %s\n%s", argument, usage);
+                exit(2);
+            }
+            if (!is_switch)
+                o.path = argument;
         }
         i += takes_value;
     }
@@ -201,18 +215,23 @@ static void generate(const options *o, model *m, const tokenizer *tok, const int
     uint64_t random = o->seed;
     size_t count = 0, room = model_context(m) - prompt_count;
     prompted = now();
-    fputs(o->prompt, stdout);
+    if (!o->list_tokens)
+        fputs(o->prompt, stdout);
     while (count < o->tokens) {
         int token = choose(o, candidates, logits, model_vocab_size(m), &random);
         if (model_is_end(m, token) && !o->ignore_end)
             break;
-        tokenizer_print(tok, stdout, token, count == 0 && !*o->prompt);
+        if (o->list_tokens)
+            printf("%d\n", token);
+        else
+            tokenizer_print(tok, stdout, token, count == 0 && !*o->prompt);
         fflush(stdout);
         if (++count >= o->tokens || count > room)
             break;
         logits = model_forward(m, &token, 1);
     }
-    putchar('\n');
+    if (!o->list_tokens)
+        putchar('\n');
     fprintf(stderr, "prompt: %zu tokens, %.1f tokens/s; text: %zu tokens, %.1f tokens/s\n", prompt_count,
             (double)prompt_count / (prompted - start), count, (double)count / (now() - prompted));
 }
@@ -227,7 +246,7 @@ int main(int argc, char **argv)
     tokenizer *tok = tokenizer_open(file);
     int *prompt = allocate(3 * strlen(o.prompt) + 5, sizeof *prompt);
     size_t count = tokenizer_encode(tok, prompt, o.prompt);
-    if (o.list_tokens) {
+    if (o.list_tokens && o.tokens == 0) {
         for (size_t i = 0; i < count; i++)
             printf("%d\n", prompt[i]);
     } else {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BATCH = 32 /* tokens of a prompt that are computed together */ };
+enum { MAX_BATCH = 128 /* tokens of a prompt that are computed together */ };
 
 /* A matrix in the file: quantized ones stay so, others become float32. */
 typedef struct matrix {
@@ -24,15 +24,16 @@ typedef struct layer {
 
 struct model {
     const coffer_mcf *file;
-    coffer_quant_workers *workers;
+    coffer_quant_product_opts product_opts;
     const json *config;
     uint32_t hidden, ffn, layer_count, heads, kv_heads, head_dim, vocab, context, position;
     float norm_eps;
-    float *frequencies; /* of rotation: head_dim / 2 */
+    float *frequencies;     /* of rotation: head_dim / 2 */
+    float *cosines, *sines; /* of the positions of a batch, head_dim / 2 for each */
     layer *layers;
     matrix embedding, output;
     float *final_norm;
-    float *x, *normed, *q, *k, *v, *mixed, *gate, *up, *scores, *logits, *product;
+    float *x, *normed, *q, *k, *v, *mixed, *gate, *up, *scores, *logits;
     int ends[8];
     size_t end_count;
 };
@@ -204,7 +205,10 @@ model *model_open(const coffer_mcf *file, model_opts opts)
     read_config(m, opts);
     read_ends(m);
     worker_opts.threads = opts.threads;
-    if (coffer_quant_workers_new(&m->workers, &worker_opts, &err))
+    coffer_quant_product_opts_init(&m->product_opts, sizeof m->product_opts);
+    m->product_opts.inputs = opts.exact ? COFFER_QUANT_INPUTS_F32 : COFFER_QUANT_INPUTS_INT8;
+    m->product_opts.by_vector = true;
+    if (coffer_quant_workers_new(&m->product_opts.workers, &worker_opts, &err))
         die("%s", err.text);
     m->embedding = load_matrix(m, "", "model.embed_tokens.weight", m->vocab, m->hidden);
     m->output = find(m, "lm_head.weight", false) == COFFER_INDEX_NONE
@@ -215,8 +219,6 @@ model *model_open(const coffer_mcf *file, model_opts opts)
     for (uint32_t i = 0; i < m->layer_count; i++)
         load_layer(m, &m->layers[i], i);
     size_t q_size = (size_t)m->heads * m->head_dim, kv_size = (size_t)m->kv_heads * m->head_dim;
-    size_t widest = m->ffn > m->hidden ? m->ffn : m->hidden;
-    widest = q_size > widest ? q_size : widest;
     m->x = allocate(MAX_BATCH * (size_t)m->hidden, sizeof(float));
     m->normed = allocate(MAX_BATCH * (size_t)m->hidden, sizeof(float));
     m->q = allocate(MAX_BATCH * q_size, sizeof(float));
@@ -225,7 +227,8 @@ model *model_open(const coffer_mcf *file, model_opts opts)
     m->mixed = allocate(MAX_BATCH * q_size, sizeof(float));
     m->gate = allocate(MAX_BATCH * (size_t)m->ffn, sizeof(float));
     m->up = allocate(MAX_BATCH * (size_t)m->ffn, sizeof(float));
-    m->product = allocate(MAX_BATCH * widest, sizeof(float));
+    m->cosines = allocate(MAX_BATCH * (size_t)m->head_dim / 2, sizeof(float));
+    m->sines = allocate(MAX_BATCH * (size_t)m->head_dim / 2, sizeof(float));
     m->scores = allocate(m->context, sizeof(float));
     m->logits = allocate(m->vocab, sizeof(float));
     return m;
@@ -276,16 +279,10 @@ static void multiply(const model *m, float *out, const matrix *w, const float *x
             for (size_t i = 0; i < count; i++)
                 out[i * w->rows + row] = dot(w->floats + row * w->cols, x + i * w->cols, w->cols);
         }
-    } else if (count == 1) {
-        if (coffer_quant_matvec(out, &w->quantized, x, m->workers, &err))
-            die("%s", err.text);
-    } else {
-        if (coffer_quant_matmul(m->product, &w->quantized, x, (uint32_t)count, m->workers, &err))
-            die("%s", err.text);
-        for (size_t row = 0; row < w->rows; row++) {
-            for (size_t i = 0; i < count; i++)
-                out[i * w->rows + row] = m->product[row * count + i];
-        }
+    } else if (count == 1
+                   ? coffer_quant_matvec(out, &w->quantized, x, &m->product_opts, &err)
+                   : coffer_quant_matmul(out, &w->quantized, x, (uint32_t)count, &m->product_opts, &err)) {
+        die("%s", err.text);
     }
     for (size_t i = 0; bias && i < count * w->rows; i++)
         out[i] += bias[i % w->rows];
@@ -298,18 +295,28 @@ static void normalize(const model *m, float *out, const float *x, const float *w
         out[i] = x[i] * scale * weights[i];
 }
 
-/* Norms, where the model has them, and rotates the heads of one token. */
-static void place_heads(const model *m, float *heads, uint32_t count, const float *weights, uint32_t position)
+static void plan_positions(model *m, size_t count)
 {
     size_t half = m->head_dim / 2;
+    for (size_t i = 0; i < count * half; i++) {
+        float angle = (float)(m->position + i / half) * m->frequencies[i % half];
+        m->cosines[i] = cosf(angle);
+        m->sines[i] = sinf(angle);
+    }
+}
+
+/* Norms, where the model has them, and rotates the heads of token `number` of the batch. */
+static void place_heads(const model *m, float *heads, uint32_t count, const float *weights, size_t number)
+{
+    size_t half = m->head_dim / 2;
+    const float *cosines = m->cosines + number * half, *sines = m->sines + number * half;
     for (float *head = heads; head < heads + (size_t)count * m->head_dim; head += m->head_dim) {
         if (weights)
             normalize(m, head, head, weights, m->head_dim);
         for (size_t i = 0; i < half; i++) {
-            float angle = (float)position * m->frequencies[i], c = cosf(angle), s = sinf(angle);
             float a = head[i], b = head[i + half];
-            head[i] = a * c - b * s;
-            head[i + half] = b * c + a * s;
+            head[i] = a * cosines[i] - b * sines[i];
+            head[i + half] = b * cosines[i] + a * sines[i];
         }
     }
 }
@@ -347,9 +354,8 @@ static void compute_attention(model *m, layer *l, size_t count)
     multiply(m, m->k, &l->k, m->normed, count, l->k_bias);
     multiply(m, m->v, &l->v, m->normed, count, l->v_bias);
     for (size_t i = 0; i < count; i++) {
-        uint32_t position = m->position + (uint32_t)i;
-        place_heads(m, m->q + i * q_size, m->heads, l->q_norm, position);
-        place_heads(m, m->k + i * kv_size, m->kv_heads, l->k_norm, position);
+        place_heads(m, m->q + i * q_size, m->heads, l->q_norm, i);
+        place_heads(m, m->k + i * kv_size, m->kv_heads, l->k_norm, i);
     }
     memcpy(l->keys + m->position * kv_size, m->k, count * kv_size * sizeof(float));
     memcpy(l->values + m->position * kv_size, m->v, count * kv_size * sizeof(float));
@@ -396,6 +402,7 @@ const float *model_forward(model *m, const int *tokens, size_t count)
         now = count - done < MAX_BATCH ? count - done : MAX_BATCH;
         for (size_t i = 0; i < now; i++)
             embed(m, m->x + i * m->hidden, tokens[done + i]);
+        plan_positions(m, now);
         for (uint32_t i = 0; i < m->layer_count; i++) {
             compute_attention(m, &m->layers[i], now);
             compute_ffn(m, &m->layers[i], now);
@@ -411,5 +418,5 @@ const float *model_forward(model *m, const int *tokens, size_t count)
 
 void model_close(model *m)
 {
-    coffer_quant_workers_free(m->workers);
+    coffer_quant_workers_free(m->product_opts.workers);
 }
