@@ -132,4 +132,22 @@ float coffer__quant_block_scale(const coffer__quant_run *run, size_t block, bool
 float coffer__quant_whole_scale(const coffer__quant_run *run);
 float coffer__quant_zero_point(const coffer__quant_run *run);
 
+/* Eight codes, which fill as many bytes as a code has bits. */
+static inline uint64_t coffer__quant_load_eight(const uint8_t *codes, unsigned bits)
+{
+    uint64_t packed = 0;
+    for (unsigned i = 0; i < bits; i++)
+        packed |= (uint64_t)codes[i] << (8 * i);
+    return packed;
+}
+
+static inline void coffer__quant_unpack_eight(int8_t out[8], const uint8_t *codes, unsigned bits)
+{
+    uint64_t packed = coffer__quant_load_eight(codes, bits);
+    for (unsigned i = 0; i < 8; i++) {
+        uint8_t at_top = (uint8_t)((packed >> (i * bits)) << (8 - bits));
+        out[i] = (int8_t)((int8_t)at_top >> (8 - bits));
+    }
+}
+
 #endif

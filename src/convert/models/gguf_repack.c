@@ -181,8 +181,8 @@ coffer_status coffer__gguf_repack_out(const coffer__chosen_tensor *chosen, const
 /* Called for each run of blocks of a tensor. */
 typedef coffer_status (*take_run)(void *context, const uint8_t *blocks, size_t count, coffer_error *err);
 
-static coffer_status each_run(const coffer__gguf *gguf, const coffer__gguf_tensor *tensor, take_run take,
-                              void *context, coffer_error *err)
+static coffer_status each_run(const coffer_tensors *set, size_t index, const coffer__gguf_tensor *tensor,
+                              take_run take, void *context, coffer_error *err)
 {
     const coffer__gguf_type *type = tensor->type;
     uint8_t *memory = coffer__malloc(BLOCKS_AT_ONCE * type->bytes);
@@ -190,8 +190,8 @@ static coffer_status each_run(const coffer__gguf *gguf, const coffer__gguf_tenso
     uint64_t blocks = tensor->size / type->bytes;
     for (uint64_t first = 0; !status && first < blocks; first += BLOCKS_AT_ONCE) {
         uint64_t count = blocks - first < BLOCKS_AT_ONCE ? blocks - first : BLOCKS_AT_ONCE;
-        status = coffer_source_read_at(memory, gguf->src, tensor->offset + first * type->bytes,
-                                       (size_t)count * type->bytes, err);
+        status =
+            coffer_tensors_read(memory, set, index, first * type->bytes, (size_t)count * type->bytes, err);
         if (!status)
             status = take(context, memory, (size_t)count, err);
     }
@@ -243,7 +243,7 @@ coffer_status coffer__gguf_repack_dtype(coffer_dtype *out, const coffer_tensors 
     if (!tensor || tensor->rank != 2 || !tensor->size || !coffer__repack_knows(tensor->type->id))
         return COFFER_OK;
     block_survey survey = { .type = tensor->type, .fits = true };
-    coffer_status status = each_run(gguf, tensor, survey_run, &survey, err);
+    coffer_status status = each_run(set, index, tensor, survey_run, &survey, err);
     if (!status && survey.fits)
         *out = dtype_for(tensor->type->id, survey.smallest);
     return status;
@@ -332,7 +332,7 @@ coffer_status coffer__gguf_repack_in(float *largest, uint64_t *small_scales,
         writer.part = (coffer__quant_part)part;
         status = put_padding(&writer, layout.regions[part].offset, err);
         if (!status)
-            status = each_run(gguf, tensor, put_run, &writer, err);
+            status = each_run(chosen->set, chosen->index, tensor, put_run, &writer, err);
     }
     coffer__free(writer.memory);
     *largest = writer.largest;

@@ -61,8 +61,10 @@ coffer_status coffer__mcf_pack_add_set(coffer__mcf_pack *pack, coffer_tensors *s
         return status;
     }
     pack->sets[pack->set_count++] = set;
-    const coffer__gguf *gguf = coffer__gguf_of(set);
-    return gguf ? coffer__gguf_to_pack(pack, gguf, err) : COFFER_OK;
+    if (!coffer__gguf_of(set))
+        return COFFER_OK;
+    status = coffer__gguf_to_pack(pack, set, err);
+    return status ? status : coffer__gguf_restore_names(set, pack->hf_names, pack->opts.notes, err);
 }
 
 /* The last part of a path, without trailing slashes; "" for the root. */

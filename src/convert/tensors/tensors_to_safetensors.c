@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/report.h"
 #include "convert/convert.h"
+#include "convert/models/gguf_names.h"
 #include "convert/models/mcf_stand_in.h"
 #include "convert/tensors/tensor_selection.h"
 #include "io/file.h"
@@ -17,9 +18,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SHARD_OPTION                                                                            \
+    {                                                                                           \
+        "shard-size", "SIZE", "files of at most SIZE (5GB, 500MiB), with an index next to them" \
+    }
+
 const coffer_convert_option coffer__to_safetensors_options[] = {
     COFFER__TENSOR_OPTIONS,
-    { "shard-size", "SIZE", "files of at most SIZE (5GB, 500MiB), with an index next to them" },
+    SHARD_OPTION,
+    { NULL, NULL, NULL },
+};
+const coffer_convert_option coffer__gguf_to_safetensors_options[] = {
+    COFFER__TENSOR_OPTIONS,
+    SHARD_OPTION,
+    COFFER__GGUF_NAMES_OPTION,
     { NULL, NULL, NULL },
 };
 
@@ -413,6 +425,8 @@ coffer_status coffer__to_safetensors(const coffer__convert_job *job, coffer_erro
     coffer_status status = coffer__tensors_settings_read(&export.settings, job, err);
     if (!status)
         status = coffer__tensors_settings_open(&export.set, job, err);
+    if (!status && coffer__gguf_of(export.set))
+        status = coffer__gguf_restore_names(export.set, coffer__gguf_wants_hf_names(job), job->notes, err);
     if (!status)
         status = coffer__selection_add(&export.selection, export.set, &export.settings.selection, err);
     if (!status)
