@@ -1,5 +1,5 @@
-/* Rows out of lines of numbers. The first pass finds shape and type, the second gives the rows: from memory when
- * the numbers of the first pass fit there, else from the text again. */
+/* Rows out of lines of numbers. The first pass finds shape and type, the second gives the rows: from memory
+ * when the numbers of the first pass fit there, else from the text again. */
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/fail.h"
