@@ -274,10 +274,11 @@ static coffer_status read_moments(coffer__quant_moments *out, coffer__moments *m
     status = coffer__quant_moments_new(&matrix, reader.diagonal, reader.columns, err);
     if (!status)
         status = fill(&matrix, &reader, err);
-    if (!status)
+    if (!status) {
         status = coffer__quant_moments_factor(&matrix, damping > 0.0 ? damping : DEFAULT_DAMPING, work, err);
-    if (status == COFFER_E_BAD_VALUE && matrix.columns)
-        (void)coffer__fail_prefix(err, status, "the moments of \"%s\"", name);
+        if (status)
+            (void)coffer__fail_prefix(err, status, "the moments of \"%s\"", name);
+    }
     if (!status)
         *out = matrix;
     else

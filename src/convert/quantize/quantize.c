@@ -292,8 +292,9 @@ static coffer_status check_matching(const coffer__quantize_job *job, const coffe
     }
     if (status || found)
         return status;
-    return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
-                        "%s: no moments for any of the tensors that are quantized", job->opts.hessian);
+    status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+                          "no moments for any of the tensors that are quantized");
+    return coffer__fail_other(err, status, job->opts.hessian);
 }
 
 static coffer_status reach_target(coffer__quantize_job *job, coffer__selection *selection,
