@@ -49,8 +49,10 @@ coffer_status coffer__mcf_pack_check_output(const char *out_path, const coffer__
     }
     if (pack->chat_template && is_same_file(&out, pack->chat_template_path))
         return fail_same(pack->chat_template_path, err);
-    if (pack->also_read && is_same_file(&out, pack->also_read))
-        return fail_same(pack->also_read, err);
+    for (size_t i = 0; i < sizeof pack->also_read / sizeof *pack->also_read; i++) {
+        if (pack->also_read[i] && is_same_file(&out, pack->also_read[i]))
+            return fail_same(pack->also_read[i], err);
+    }
     return COFFER_OK;
 }
 
