@@ -68,6 +68,12 @@ HERE __m256i dot_bytes(__m256i codes, __m256i x)
 
 /* ---- One vector ---- */
 
+HERE void fold_part(int8_t *part, unsigned bits)
+{
+    (void)part;
+    (void)bits;
+}
+
 HERE __m256i four_blocks(const uint8_t *codes, const int8_t *x, unsigned bits)
 {
     __m256i sums[4];
