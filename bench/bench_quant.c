@@ -518,9 +518,10 @@ static options read_options(int argc, char **argv)
             opts.runs = 0;
     }
     if (opts.runs == 0 || opts.runs > 99 || opts.size % 256 != 0 || opts.size == 0 || opts.size > 65536) {
-        fputs("usage: bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--type WORD] [--columns N] "
-              "[--json]\n",
-              stderr);
+        fputs(
+            "usage: bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--type WORD] [--columns N] "
+            "[--json]\n",
+            stderr);
         exit(2);
     }
     return opts;

@@ -138,7 +138,8 @@ static coffer_status multiply_rounded(void *context, uint64_t index, uint32_t wo
     }
     for (uint32_t i = 0; i < job->columns; i++)
         coffer__quant_matvec_rounded(rows.out.y + i * rows.out.vector_stride, rows.out.row_stride,
-                                     job->kernels, job->layout, job->payload, &job->panels[i], rows.first, rows.count);
+                                     job->kernels, job->layout, job->payload, &job->panels[i], rows.first,
+                                     rows.count);
     return COFFER_OK;
 }
 

@@ -24,14 +24,15 @@ typedef __m512 floats;
 
 /* The bytes of eight codes for each qword. */
 #define SIX(first) (first), (first) + 1, (first) + 2, (first) + 3, (first) + 4, (first) + 5, 0, 0
-#define EIGHT_QWORDS(bits)                                                                        \
-    {                                                                                             \
-        SIX(0), SIX(bits), SIX(2 * (bits)), SIX(3 * (bits)), SIX(4 * (bits)), SIX(5 * (bits)),    \
-            SIX(6 * (bits)), SIX(7 * (bits))                                                      \
+#define EIGHT_QWORDS(bits)                                                                     \
+    {                                                                                          \
+        SIX(0), SIX(bits), SIX(2 * (bits)), SIX(3 * (bits)), SIX(4 * (bits)), SIX(5 * (bits)), \
+            SIX(6 * (bits)), SIX(7 * (bits))                                                   \
     }
 
-static const uint8_t byte_tables[][64] = { EIGHT_QWORDS(2), EIGHT_QWORDS(3), EIGHT_QWORDS(4), { 0 },
-                                           EIGHT_QWORDS(6) };
+static const uint8_t byte_tables[][64] = {
+    EIGHT_QWORDS(2), EIGHT_QWORDS(3), EIGHT_QWORDS(4), { 0 }, EIGHT_QWORDS(6)
+};
 
 /* The code at the bottom of each byte, plus 2^(bits − 1). */
 HERE __m512i low_codes(__m512i bytes, unsigned bits)
@@ -40,15 +41,20 @@ HERE __m512i low_codes(__m512i bytes, unsigned bits)
                                      _mm512_set1_epi8((char)(1 << (bits - 1))), 0x6A); /* (a & b) ^ c */
 }
 
+/* Fewer than 64 bytes of codes. last : of a part; nothing past them may be loaded. */
+HERE __m512i load_codes(const uint8_t *codes, unsigned size, bool last)
+{
+    return last ? _mm512_maskz_loadu_epi8((UINT64_C(1) << size) - 1, codes) : _mm512_loadu_si512(codes);
+}
+
 /* Sixty-four codes as bytes, each plus 2^(bits − 1): eight at a time they are brought into a qword, and each
  * byte takes the eight bits that begin with its code. */
-HERE __m512i unpack_codes(const uint8_t *codes, unsigned bits)
+HERE __m512i unpack_codes(const uint8_t *codes, unsigned bits, bool last)
 {
     if (bits == 8)
         return _mm512_xor_si512(_mm512_loadu_si512(codes), _mm512_set1_epi8(-128));
     const uint64_t places = UINT64_C(0x0706050403020100) * bits;
-    const __mmask64 present = (UINT64_C(1) << (8 * bits)) - 1;
-    __m512i bytes = _mm512_maskz_loadu_epi8(present, codes);
+    __m512i bytes = load_codes(codes, 8 * bits, last);
     __m512i spread = _mm512_permutexvar_epi8(_mm512_loadu_si512(byte_tables[bits - 2]), bytes);
     __m512i shifted = _mm512_multishift_epi64_epi8(_mm512_set1_epi64((long long)places), spread);
     return low_codes(shifted, bits);
@@ -58,7 +64,8 @@ HERE void unpack_part(uint8_t *out, const uint8_t *codes, unsigned bits)
 {
     const __m512i more = _mm512_set1_epi8((char)((1 << LOG_OFFSET) - (1 << (bits - 1))));
     for (size_t i = 0; i < COFFER__QUANT_PART / 64; i++)
-        _mm512_storeu_si512(out + 64 * i, _mm512_add_epi8(unpack_codes(codes + 8 * bits * i, bits), more));
+        _mm512_storeu_si512(out + 64 * i,
+                            _mm512_add_epi8(unpack_codes(codes + 8 * bits * i, bits, true), more));
 }
 
 /* ---- One vector ---- */
@@ -91,10 +98,10 @@ HERE __m512i add_products(__m512i sums, __m512i bytes, unsigned bits, const int8
 }
 
 /* Eight codes of three bits fill half of the six bytes in each qword. */
-HERE __m512i sums_of_threes(const uint8_t *codes, const int8_t *x)
+HERE __m512i sums_of_threes(const uint8_t *codes, const int8_t *x, bool last)
 {
     const __m512i low = _mm512_set1_epi64(0x15120F0C09060300), high = _mm512_set1_epi64(0x2D2A2724211E1B18);
-    __m512i bytes = _mm512_maskz_loadu_epi8((UINT64_C(1) << 48) - 1, codes);
+    __m512i bytes = load_codes(codes, 48, last);
     __m512i spread = _mm512_permutexvar_epi8(_mm512_loadu_si512(byte_tables[6 - 2]), bytes);
     __m512i sums = _mm512_setzero_si512();
     sums = add_products(sums, _mm512_multishift_epi64_epi8(low, spread), 3, x);
@@ -102,10 +109,10 @@ HERE __m512i sums_of_threes(const uint8_t *codes, const int8_t *x)
 }
 
 /* Four blocks, each in four lanes. */
-HERE __m512i sums_of_four(const uint8_t *codes, const int8_t *x, unsigned bits)
+HERE __m512i sums_of_four(const uint8_t *codes, const int8_t *x, unsigned bits, bool last)
 {
     if (bits == 3)
-        return sums_of_threes(codes, x);
+        return sums_of_threes(codes, x, last);
     __m512i bytes = _mm512_loadu_si512(codes), sums = add_products(_mm512_setzero_si512(), bytes, 4, x);
     return add_products(sums, _mm512_srli_epi16(bytes, 4), 4, x + 64);
 }
@@ -120,9 +127,10 @@ HERE __m512i sums_of_eight(const uint8_t *codes, const int8_t *x)
 }
 
 /* Two blocks, each in eight lanes. */
-HERE __m512i sums_of_two(const uint8_t *codes, const int8_t *x, unsigned bits)
+HERE __m512i sums_of_two(const uint8_t *codes, const int8_t *x, unsigned bits, bool last)
 {
-    return _mm512_dpbusd_epi32(_mm512_setzero_si512(), unpack_codes(codes, bits), _mm512_loadu_si512(x));
+    return _mm512_dpbusd_epi32(_mm512_setzero_si512(), unpack_codes(codes, bits, last),
+                               _mm512_loadu_si512(x));
 }
 
 /* The sums of 128 bits at a time, of four registers. */
@@ -143,13 +151,13 @@ HERE __m512i add_narrow_lanes(__m512i a, __m512i b, __m512i c, __m512i d)
                             _mm512_castps_si512(_mm512_shuffle_ps(first, second, 0xDD)));
 }
 
-HERE __m512i add_eight_blocks(const uint8_t *codes, const int8_t *x, unsigned bits)
+HERE __m512i add_eight_blocks(const uint8_t *codes, const int8_t *x, unsigned bits, bool last)
 {
     const size_t size = (size_t)8 * bits;
     __m512i sums[4];
     COFFER__UNROLL(4)
     for (size_t i = 0; i < 4; i++)
-        sums[i] = sums_of_two(codes + i * size, x + 64 * i, bits);
+        sums[i] = sums_of_two(codes + i * size, x + 64 * i, bits, last && i == 3);
     return bits == 6 ? add_narrow_lanes(sums[0], sums[1], sums[2], sums[3])
                      : add_lanes(sums[0], sums[1], sums[2], sums[3]);
 }
@@ -158,8 +166,8 @@ HERE __m512i add_eight_blocks(const uint8_t *codes, const int8_t *x, unsigned bi
 HERE __m512i unordered_sums(__m512i *order, const uint8_t *codes, const int8_t *x, unsigned bits)
 {
     if (bits >= 6) {
-        __m512i low = add_eight_blocks(codes, x, bits);
-        __m512i high = add_eight_blocks(codes + (size_t)32 * bits, x + 256, bits);
+        __m512i low = add_eight_blocks(codes, x, bits, false);
+        __m512i high = add_eight_blocks(codes + (size_t)32 * bits, x + 256, bits, true);
         *order = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
         return _mm512_add_epi32(_mm512_shuffle_i32x4(low, high, 0x88), _mm512_shuffle_i32x4(low, high, 0xDD));
     }
@@ -172,9 +180,9 @@ HERE __m512i unordered_sums(__m512i *order, const uint8_t *codes, const int8_t *
     }
     const size_t size = (size_t)16 * bits;
     *order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return add_lanes(sums_of_four(codes, x, bits), sums_of_four(codes + size, x + 128, bits),
-                     sums_of_four(codes + 2 * size, x + 256, bits),
-                     sums_of_four(codes + 3 * size, x + 384, bits));
+    return add_lanes(sums_of_four(codes, x, bits, false), sums_of_four(codes + size, x + 128, bits, false),
+                     sums_of_four(codes + 2 * size, x + 256, bits, false),
+                     sums_of_four(codes + 3 * size, x + 384, bits, true));
 }
 
 HERE sums16 part_sums(const uint8_t *codes, const int8_t *x, const int32_t *x_sums, unsigned bits)

@@ -232,12 +232,12 @@ ROUNDED_KERNELS(k2, 2, COFFER__QUANT_SUPERS)
 ROUNDED_KERNELS(int8, 8, COFFER__QUANT_WHOLE)
 ROUNDED_KERNELS(int4, 4, COFFER__QUANT_WHOLE)
 
-#define OF_ALL_TYPES(act)                                                                          \
-    {                                                                                              \
-        act##_q8, act##_q4, act##_k6, act##_k4, act##_k3, act##_k2, act##_int8, act##_int4         \
+#define OF_ALL_TYPES(act)                                                                  \
+    {                                                                                      \
+        act##_q8, act##_q4, act##_k6, act##_k4, act##_k3, act##_k2, act##_int8, act##_int4 \
     }
-#define ALL_ROUNDED                                                                                \
-    {                                                                                              \
+#define ALL_ROUNDED                                                                                  \
+    {                                                                                                \
         PANEL, TILE_ROWS, round_vector, OF_ALL_TYPES(fold), OF_ALL_TYPES(dot), OF_ALL_TYPES(unpack), \
-            tile_part                                                                              \
+            tile_part                                                                                \
     }
