@@ -256,6 +256,7 @@ static coffer_status run_rounded(product *job, const float *x, coffer_error *err
     if (!status)
         status = run_rows(job, multiply_rounded, err);
 out:
+    job->panels = NULL;
     coffer__free(memory.memory);
     coffer__free(rooms.memory);
     return status;

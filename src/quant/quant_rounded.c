@@ -75,7 +75,7 @@ void coffer__quant_round(const coffer__quant_panel *out, const coffer__quant_rou
         for (size_t four = block * 8; four < block * 8 + 8; four++)
             memset(out->codes + 4 * (four * vectors + vector), 0, 4);
     }
-    if (vectors == 1)
+    if (vectors == 1 && kernels->fold[layout->type->index])
         kernels->fold[layout->type->index](out->codes, (size_t)row_parts(layout));
     out->totals[vector] = 0.0f;
     for (size_t block = 0; block < blocks; block++)

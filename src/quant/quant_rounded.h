@@ -37,7 +37,7 @@ typedef struct coffer__quant_rounded {
     size_t rows;  /* of a tile: divides COFFER__QUANT_ROUNDED_ROWS */
     void (*round)(const coffer__quant_panel *out, size_t vector, size_t vectors, const float *x,
                   size_t count);
-    /* Puts parts of a single vector into the order that `dot` wants. */
+    /* Puts parts of a single vector into the order that `dot` wants; NULL where that is their own. */
     void (*fold[COFFER__QUANT_TYPE_COUNT])(int8_t *codes, size_t parts);
     float (*dot[COFFER__QUANT_TYPE_COUNT])(const coffer__quant_run *run, const coffer__quant_panel *x);
     /* Part `part` of a row: a byte for each code, as `tile` wants them, and the factor of each block. Past

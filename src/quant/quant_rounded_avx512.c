@@ -85,8 +85,6 @@ HERE size_t folded_place(size_t i, unsigned bits)
 HERE void fold_part(int8_t *part, unsigned bits)
 {
     int8_t folded[COFFER__QUANT_PART];
-    if (bits >= 6)
-        return;
     for (size_t i = 0; i < COFFER__QUANT_PART; i++)
         folded[folded_place(i, bits)] = part[i];
     memcpy(part, folded, sizeof folded);
@@ -293,6 +291,29 @@ HERE ints dot_four(ints sums, const uint8_t *codes, ints fours)
     return _mm512_dpbusd_epi32(sums, _mm512_set1_epi32((int)coffer__load_u32(codes)), fours);
 }
 
+static void fold_fours(int8_t *codes, size_t parts)
+{
+    for (size_t part = 0; part < parts; part++)
+        fold_part(codes + part * COFFER__QUANT_PART, 4);
+}
+
+static void fold_threes(int8_t *codes, size_t parts)
+{
+    for (size_t part = 0; part < parts; part++)
+        fold_part(codes + part * COFFER__QUANT_PART, 3);
+}
+
+static void fold_twos(int8_t *codes, size_t parts)
+{
+    for (size_t part = 0; part < parts; part++)
+        fold_part(codes + part * COFFER__QUANT_PART, 2);
+}
+
+#define FOLDS                                                                                                \
+    {                                                                                                        \
+        [COFFER__QUANT_Q4] = fold_fours, [COFFER__QUANT_K4] = fold_fours, [COFFER__QUANT_INT4] = fold_fours, \
+        [COFFER__QUANT_K3] = fold_threes, [COFFER__QUANT_K2] = fold_twos                                     \
+    }
 #include "quant/quant_rounded_loops.h"
 
 const coffer__quant_rounded coffer__quant_rounded_avx512 = ALL_ROUNDED;

@@ -32,12 +32,6 @@ HERE void unpack_part(uint8_t *out, const uint8_t *codes, unsigned bits)
     }
 }
 
-HERE void fold_part(int8_t *part, unsigned bits)
-{
-    (void)part;
-    (void)bits;
-}
-
 HERE sums16 part_sums(const uint8_t *codes, const int8_t *x, const int32_t *x_sums, unsigned bits)
 {
     uint8_t unpacked[COFFER__QUANT_PART];

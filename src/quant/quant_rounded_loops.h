@@ -6,7 +6,7 @@
  *   part_sums             codes of a part times numbers of a vector, as sums16
  *   part_factors          the factors of its blocks, as floats16
  *   unpack_part           its codes as bytes
- *   fold_part             puts a part of a vector into the order that part_sums wants
+ *   FOLDS                 functions that put a vector into the order that part_sums wants, if any
  *   ints, floats          a number for each vector of a panel, with load_floats, store_floats, add, multiply,
  *                         to_floats and everywhere
  *   first_sums, dot_four  where the sum of a block begins, and four codes of a row times four numbers of each
@@ -18,6 +18,13 @@
 
 #include <math.h>
 #include <string.h>
+
+#ifndef FOLDS
+#define FOLDS \
+    {         \
+        NULL  \
+    }
+#endif
 
 #define FOUR 4 /* codes that dot_four takes */
 #define BLOCK_FOURS (COFFER__QUANT_BLOCK / FOUR)
@@ -203,17 +210,7 @@ static void tile_part(float *sums, const uint8_t *codes, const float *factors, c
         store_floats(sums + row * COFFER__QUANT_ROUNDED_VECTORS, totals[row]);
 }
 
-HERE void fold_rounded(int8_t *codes, size_t parts, unsigned bits)
-{
-    for (size_t part = 0; part < parts; part++)
-        fold_part(codes + part * COFFER__QUANT_PART, bits);
-}
-
 #define ROUNDED_KERNELS(name, bits, family)                                                              \
-    static void fold_##name(int8_t *codes, size_t parts)                                                 \
-    {                                                                                                    \
-        fold_rounded(codes, parts, bits);                                                                \
-    }                                                                                                    \
     static float dot_##name(const coffer__quant_run *run, const coffer__quant_panel *x)                  \
     {                                                                                                    \
         return dot_rounded(run, x, bits, family);                                                        \
@@ -236,8 +233,7 @@ ROUNDED_KERNELS(int4, 4, COFFER__QUANT_WHOLE)
     {                                                                                      \
         act##_q8, act##_q4, act##_k6, act##_k4, act##_k3, act##_k2, act##_int8, act##_int4 \
     }
-#define ALL_ROUNDED                                                                                  \
-    {                                                                                                \
-        PANEL, TILE_ROWS, round_vector, OF_ALL_TYPES(fold), OF_ALL_TYPES(dot), OF_ALL_TYPES(unpack), \
-            tile_part                                                                                \
+#define ALL_ROUNDED                                                                               \
+    {                                                                                             \
+        PANEL, TILE_ROWS, round_vector, FOLDS, OF_ALL_TYPES(dot), OF_ALL_TYPES(unpack), tile_part \
     }

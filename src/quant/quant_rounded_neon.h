@@ -72,12 +72,6 @@ HERE void unpack_part(uint8_t *out, const uint8_t *codes, unsigned bits)
 
 /* ---- One vector ---- */
 
-HERE void fold_part(int8_t *part, unsigned bits)
-{
-    (void)part;
-    (void)bits;
-}
-
 HERE int32x4_t dot_block_bytes(const uint8_t *codes, const int8_t *x, unsigned bits)
 {
     int8x16x2_t block = unpack_block(codes, bits);
