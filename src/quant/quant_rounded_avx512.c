@@ -2,14 +2,12 @@
  * codes get an offset, and what that adds, the offset times the sum of the vector's numbers, is taken away.
  */
 #if defined(__x86_64__)
-#include "base/bytes.h"
 #include "base/cpu.h"
 #include "quant/quant_rounded.h"
+#include "quant/quant_unpack_avx512.h"
 
-#include <immintrin.h>
 #include <string.h>
 
-#define HERE static inline __attribute__((always_inline))
 #define PANEL 16
 #define TILE_ROWS 8
 
@@ -22,29 +20,11 @@ typedef __m512 floats;
 
 #define LOG_OFFSET 7 /* of unpacked codes, as a power of two */
 
-/* The bytes of eight codes for each qword. */
-#define SIX(first) (first), (first) + 1, (first) + 2, (first) + 3, (first) + 4, (first) + 5, 0, 0
-#define EIGHT_QWORDS(bits)                                                                     \
-    {                                                                                          \
-        SIX(0), SIX(bits), SIX(2 * (bits)), SIX(3 * (bits)), SIX(4 * (bits)), SIX(5 * (bits)), \
-            SIX(6 * (bits)), SIX(7 * (bits))                                                   \
-    }
-
-static const uint8_t byte_tables[][64] = {
-    EIGHT_QWORDS(2), EIGHT_QWORDS(3), EIGHT_QWORDS(4), { 0 }, EIGHT_QWORDS(6)
-};
-
 /* The code at the bottom of each byte, plus 2^(bits − 1). */
 HERE __m512i low_codes(__m512i bytes, unsigned bits)
 {
     return _mm512_ternarylogic_epi32(bytes, _mm512_set1_epi8((char)((1 << bits) - 1)),
                                      _mm512_set1_epi8((char)(1 << (bits - 1))), 0x6A); /* (a & b) ^ c */
-}
-
-/* Fewer than 64 bytes of codes. last : of a part; nothing past them may be loaded. */
-HERE __m512i load_codes(const uint8_t *codes, unsigned size, bool last)
-{
-    return last ? _mm512_maskz_loadu_epi8((UINT64_C(1) << size) - 1, codes) : _mm512_loadu_si512(codes);
 }
 
 /* Sixty-four codes as bytes, each plus 2^(bits − 1): eight at a time they are brought into a qword, and each
@@ -54,9 +34,8 @@ HERE __m512i unpack_codes(const uint8_t *codes, unsigned bits, bool last)
     if (bits == 8)
         return _mm512_xor_si512(_mm512_loadu_si512(codes), _mm512_set1_epi8(-128));
     const uint64_t places = UINT64_C(0x0706050403020100) * bits;
-    __m512i bytes = load_codes(codes, 8 * bits, last);
-    __m512i spread = _mm512_permutexvar_epi8(_mm512_loadu_si512(byte_tables[bits - 2]), bytes);
-    __m512i shifted = _mm512_multishift_epi64_epi8(_mm512_set1_epi64((long long)places), spread);
+    __m512i shifted =
+        _mm512_multishift_epi64_epi8(_mm512_set1_epi64((long long)places), load_qwords(codes, bits, last));
     return low_codes(shifted, bits);
 }
 
@@ -99,11 +78,10 @@ HERE __m512i add_products(__m512i sums, __m512i bytes, unsigned bits, const int8
 HERE __m512i sums_of_threes(const uint8_t *codes, const int8_t *x, bool last)
 {
     const __m512i low = _mm512_set1_epi64(0x15120F0C09060300), high = _mm512_set1_epi64(0x2D2A2724211E1B18);
-    __m512i bytes = load_codes(codes, 48, last);
-    __m512i spread = _mm512_permutexvar_epi8(_mm512_loadu_si512(byte_tables[6 - 2]), bytes);
+    __m512i all = load_qwords(codes, 6, last);
     __m512i sums = _mm512_setzero_si512();
-    sums = add_products(sums, _mm512_multishift_epi64_epi8(low, spread), 3, x);
-    return add_products(sums, _mm512_multishift_epi64_epi8(high, spread), 3, x + 64);
+    sums = add_products(sums, _mm512_multishift_epi64_epi8(low, all), 3, x);
+    return add_products(sums, _mm512_multishift_epi64_epi8(high, all), 3, x + 64);
 }
 
 /* Four blocks, each in four lanes. */
