@@ -65,7 +65,7 @@ static void must_decode(const coffer__quant_layout *layout, payload *from)
  * as equal. The numbers of x are the bytes of the payload. */
 static void must_multiply(const coffer__quant_layout *layout, bool activations, const payload *from)
 {
-    enum { VECTORS = 5 };
+    enum { VECTORS = 10 };
     size_t rows = (size_t)layout->rows, cols = (size_t)layout->cols;
     float *x = malloc(VECTORS * cols * sizeof *x + 1), *y = malloc(2 * VECTORS * rows * sizeof *y + 1);
     coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;

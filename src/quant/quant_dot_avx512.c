@@ -96,7 +96,7 @@ static void fold_twos(float *out, const float *numbers, size_t count)
 }
 
 /* Code number `place` of each lane, divided by 2^bits: the code becomes the upper bits of the mantissa of a
- * number from 1 to 2, where 1.5 stands for 0. */
+ * number from 1 to 2, where 1.5 means 0. */
 HERE lanes fraction_of_code(__m512i qwords, unsigned place, unsigned bits)
 {
     const uint64_t first = (uint64_t)(bits * place + bits - 7) & 63, second = (first + 4 * bits) & 63;

@@ -103,18 +103,24 @@ static float apply_whole(float sum, whole_scale whole, float total)
     return whole.scale * (sum - whole.zero * total);
 }
 
-void coffer__quant_matvec_rounded(float *y, size_t stride, const coffer__quant_rounded *kernels,
-                                  const coffer__quant_layout *layout, const uint8_t *payload,
-                                  const coffer__quant_panel *x, uint64_t first, uint64_t count)
+void coffer__quant_matvec_rounded(const coffer__quant_products *out, const coffer__quant_tile *tile)
 {
-    for (uint64_t i = 0; i < count && !layout->cols; i++)
-        y[i * stride] = 0.0f;
-    if (!layout->cols)
-        return;
-    whole_scale whole = scale_of_whole(layout, payload);
-    coffer__quant_run run = coffer__quant_run_of_row(layout, payload, first);
-    for (uint64_t i = 0; i < count; i++, coffer__quant_next_row(&run, layout))
-        y[i * stride] = apply_whole(kernels->dot[layout->type->index](&run, x), whole, x->totals[0]);
+    const coffer__quant_layout *layout = tile->layout;
+    coffer__quant_run run = { .elements = 0 };
+    whole_scale whole = { 1.0f, 0.0f };
+    if (layout->cols) {
+        run = coffer__quant_run_of_row(layout, tile->payload, tile->first);
+        whole = scale_of_whole(layout, tile->payload);
+    }
+    for (size_t i = 0; i < tile->count; i++) {
+        for (size_t j = 0; j < tile->vectors; j++) {
+            const coffer__quant_panel *x = &tile->panels[j];
+            float sum = layout->cols ? tile->kernels->dot[layout->type->index](&run, x) : 0.0f;
+            out->y[i * out->row_stride + j * out->vector_stride] = apply_whole(sum, whole, x->totals[0]);
+        }
+        if (layout->cols)
+            coffer__quant_next_row(&run, layout);
+    }
 }
 
 /* Unpacks rows [first, end) of a tile. */

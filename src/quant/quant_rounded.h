@@ -68,10 +68,18 @@ coffer__quant_panel coffer__quant_panel_at(void *memory, const coffer__quant_lay
 void coffer__quant_round(const coffer__quant_panel *out, const coffer__quant_rounded *kernels,
                          const coffer__quant_layout *layout, size_t vector, size_t vectors, const float *x);
 
-/* y[i · stride] = row first + i times the vector of a panel of one, for count rows. */
-void coffer__quant_matvec_rounded(float *y, size_t stride, const coffer__quant_rounded *kernels,
-                                  const coffer__quant_layout *layout, const uint8_t *payload,
-                                  const coffer__quant_panel *x, uint64_t first, uint64_t count);
+/* A product of some rows with panels. */
+typedef struct coffer__quant_tile {
+    const coffer__quant_rounded *kernels;
+    const coffer__quant_layout *layout;
+    const uint8_t *payload;
+    const coffer__quant_panel *panels;
+    size_t vectors;        /* in all: at most COFFER__QUANT_ROUNDED_VECTORS */
+    uint64_t first, count; /* rows: at most COFFER__QUANT_ROUNDED_ROWS */
+} coffer__quant_tile;
+
+/* Rows times vectors, each of which is a panel. */
+void coffer__quant_matvec_rounded(const coffer__quant_products *out, const coffer__quant_tile *tile);
 
 /* ---- Many vectors ---- */
 
@@ -81,16 +89,7 @@ typedef struct coffer__quant_room {
     float sums[COFFER__QUANT_ROUNDED_ROWS][COFFER__QUANT_ROUNDED_VECTORS];
 } coffer__quant_room;
 
-/* A product of some rows with panels. */
-typedef struct coffer__quant_tile {
-    const coffer__quant_rounded *kernels;
-    const coffer__quant_layout *layout;
-    const uint8_t *payload;
-    const coffer__quant_panel *panels; /* as wide as the kernels want them */
-    size_t vectors;                    /* in all: at most COFFER__QUANT_ROUNDED_VECTORS */
-    uint64_t first, count;             /* rows: at most COFFER__QUANT_ROUNDED_ROWS */
-} coffer__quant_tile;
-
+/* Rows times panels as wide as the kernels want them. */
 void coffer__quant_matmul_rounded(const coffer__quant_products *out, const coffer__quant_tile *tile,
                                   coffer__quant_room *room);
 

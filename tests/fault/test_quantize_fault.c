@@ -177,10 +177,10 @@ static void comparing_with_the_original_fails_cleanly(void **state)
 static coffer_status multiply(const char *folder, void *context, coffer_error *err)
 {
     static const uint8_t payload[64 + 8 * 32] = { 0, 0x3C };
-    static const float x[5 * 32] = { 1, 2, 3 };
+    static const float x[10 * 32] = { 1, 2, 3 };
     coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;
     coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
-    float y[8 * 5];
+    float y[8 * 10];
     (void)folder;
     (void)context;
     tensor.dtype = COFFER_DTYPE_Q8;
@@ -193,7 +193,7 @@ static coffer_status multiply(const char *folder, void *context, coffer_error *e
         opts.inputs = (coffer_quant_inputs)inputs;
         status = coffer_quant_matvec(y, &tensor, x, &opts, err);
         if (!status)
-            status = coffer_quant_matmul(y, &tensor, x, 5, &opts, err);
+            status = coffer_quant_matmul(y, &tensor, x, 10, &opts, err);
     }
     coffer_quant_workers_free(opts.workers);
     return status;
