@@ -79,8 +79,9 @@ coffer_status stats_draw(const char *path, const char *title, const stats_row *r
     picture_text(canvas, MARGIN, 26, PICTURE_LEFT, &title_font, title);
     picture_text(canvas, MARGIN, 44, PICTURE_LEFT, &subtitle_font, subtitle);
     for (size_t i = 0; i < count; i++) {
-        const picture_box box = { MARGIN + (double)(i % columns) * (CELL_WIDTH + GAP),
-                                  TOP + (double)(i / columns) * CELL_HEIGHT, CELL_WIDTH, CELL_HEIGHT };
+        size_t column = i % columns, line = i / columns;
+        const picture_box box = { MARGIN + (double)column * (CELL_WIDTH + GAP),
+                                  TOP + (double)line * CELL_HEIGHT, CELL_WIDTH, CELL_HEIGHT };
         draw_tensor(canvas, box, rows[i].tensor, rows[i].stats);
     }
     return picture_save(canvas, err);

@@ -14,20 +14,21 @@ enum { MOST_PAIRS = 20000, MOST_ROWS = 2000 };
 
 typedef struct comparison {
     const coffer_tensors *sets[2];
-    float *values[2];
+    float *values[2];  /* in one piece of memory */
     uint64_t capacity; /* of each */
 } comparison;
 
 static coffer_status reserve(comparison *work, uint64_t count, coffer_error *err)
 {
-    if (count <= work->capacity)
+    if (work->values[0] && count <= work->capacity)
         return COFFER_OK;
-    for (size_t i = 0; i < 2; i++) {
-        coffer__free(work->values[i]);
-        work->values[i] = coffer__alloc_array((size_t)count, sizeof **work->values);
-    }
-    work->capacity = work->values[0] && work->values[1] ? count : 0;
-    return work->capacity ? COFFER_OK : coffer__fail_no_memory(err, count * sizeof **work->values);
+    coffer__free(work->values[0]);
+    work->values[0] = coffer__alloc_array(2 * (size_t)count, sizeof **work->values);
+    if (!work->values[0])
+        return coffer__fail_no_memory(err, 2 * count * sizeof **work->values);
+    work->values[1] = work->values[0] + count;
+    work->capacity = count;
+    return COFFER_OK;
 }
 
 /* Adds the elements of a row to its group. */
@@ -108,7 +109,6 @@ coffer_status coffer__page_pairs_new(coffer__page_pairs *out, const coffer_tenso
             status = coffer__fail_copy(err, &found);
     }
     coffer__free(work.values[0]);
-    coffer__free(work.values[1]);
     return status;
 }
 
