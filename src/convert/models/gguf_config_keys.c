@@ -1,4 +1,4 @@
-/* The numbers of config.json that llama.cpp needs and ModelInfo does not have. */
+/* The numbers of config.json that llama.cpp needs. */
 #include "convert/models/gguf_keys.h"
 
 #include "base/fail.h"
@@ -143,7 +143,14 @@ typedef struct config_key {
     bool is_real;
 } config_key;
 
+/* ModelInfo has the first ones, too, unless the model was written without it. */
 static const config_key config_keys[] = {
+    { "vocab_size", ".vocab_size", false },
+    { "hidden_size", ".embedding_length", false },
+    { "num_hidden_layers", ".block_count", false },
+    { "num_attention_heads", ".attention.head_count", false },
+    { "num_key_value_heads", ".attention.head_count_kv", false },
+    { "rope_theta", ".rope.freq_base", true },
     { "max_position_embeddings", ".context_length", false },
     { "intermediate_size", ".feed_forward_length", false },
     { "rms_norm_eps", ".attention.layer_norm_rms_epsilon", true },

@@ -253,7 +253,7 @@ static coffer_status score_tokens(tokenizer *made, coffer_error *err)
         coffer__buffer_append(&whole, right, right_len);
         int64_t id = whole.failed ? -1 : find_token(made, (const char *)whole.data, whole.len);
         if (id >= 0 && made->tokens[id].score == UNSCORED)
-            made->tokens[id].score = -(float)rank;
+            made->tokens[id].score = rank ? -(float)rank : 0;
     }
     for (size_t i = 0; i < made->count; i++) {
         if (made->tokens[i].score == UNSCORED) /* letters and bytes, which no merge makes */
