@@ -220,6 +220,17 @@ static void rows_of_queries_and_keys_take_turns(void **state)
     assert_same_tensors(mcf, back);
 }
 
+static void quantize(const char *to, const char *from, coffer_dtype dtype)
+{
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    coffer_mcf_quantize_rule rule = COFFER_MCF_QUANTIZE_RULE_INIT;
+    rule.dtype = dtype;
+    opts.rules = &rule;
+    opts.rule_count = 1;
+    opts.overwrite = true;
+    assert_int_equal(coffer_mcf_quantize(NULL, to, from, &opts, NULL), COFFER_OK);
+}
+
 static void quantized_rows_keep_their_codes(void **state)
 {
     const char *q8 = temp_path(temp_folder, "q8.mcf"), *gguf = temp_path(temp_folder, "q8.gguf");
@@ -232,14 +243,8 @@ static void quantized_rows_keep_their_codes(void **state)
     (void)state;
     write_model(wide, tensors, 2, LLAMA_CONFIG(""), NULL, NULL);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
         float before[2048], after[2048];
-        coffer_mcf_quantize_rule rule = COFFER_MCF_QUANTIZE_RULE_INIT;
-        rule.dtype = types[i];
-        opts.rules = &rule;
-        opts.rule_count = 1;
-        opts.overwrite = true;
-        assert_int_equal(coffer_mcf_quantize(NULL, q8, wide, &opts, NULL), COFFER_OK);
+        quantize(q8, wide, types[i]);
         must_convert(q8, gguf, "round-scales", NULL);
         coffer_tensors *a = open_set(q8), *b = open_set(gguf);
         assert_true(coffer_tensors_at(b, coffer_tensors_find(b, "blk.0.attn_q.weight"))->dtype ==
@@ -252,6 +257,39 @@ static void quantized_rows_keep_their_codes(void **state)
         coffer_tensors_close(b);
         must_convert(gguf, back, NULL, NULL);
         assert_same_tensors(q8, back);
+    }
+}
+
+static void narrow_rows_stay_quantized_on_request(void **state)
+{
+    static const hf_tensor tensors[] = { { "model.embed_tokens.weight", 4, 96 },
+                                         { "model.layers.0.self_attn.q_proj.weight", 8, 96 } };
+    static const coffer_dtype types[] = { COFFER_DTYPE_K6, COFFER_DTYPE_K4, COFFER_DTYPE_K3,
+                                          COFFER_DTYPE_K2 };
+    const char *plain = temp_path(temp_folder, "a.mcf"), *mcf = temp_path(temp_folder, "k.mcf");
+    const char *gguf = temp_path(temp_folder, "k.gguf"), *decoded = temp_path(temp_folder, "d.gguf");
+    (void)state;
+    write_model(plain, tensors, 2, LLAMA_CONFIG(""), NULL, NULL);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        float exact[768], rounded[768];
+        coffer_report *notes = NULL;
+        quantize(mcf, plain, types[i]);
+        assert_int_equal(coffer_report_new(&notes, 0, NULL), COFFER_OK);
+        assert_int_equal(convert(mcf, decoded, NULL, NULL, notes, NULL), COFFER_OK);
+        assert_true(notes_say(notes, "2 of the decoded tensors have scales or rows"));
+        coffer_report_free(notes);
+        must_convert(mcf, gguf, "round-scales", NULL);
+        coffer_tensors *a = open_set(decoded), *b = open_set(gguf);
+        size_t found = coffer_tensors_find(b, "blk.0.attn_q.weight");
+        assert_string_equal(coffer_tensors_at(b, found)->type_name, i ? "Q4_0" : "Q8_0");
+        assert_int_equal(read_all(exact, a, "blk.0.attn_q.weight"), 768);
+        assert_int_equal(read_all(rounded, b, "blk.0.attn_q.weight"), 768);
+        for (size_t j = 0; j < 768; j++) {
+            float error = rounded[j] - exact[j], bound = exact[j] < 0 ? -exact[j] : exact[j];
+            assert_true((error < 0 ? -error : error) <= bound / 2048);
+        }
+        coffer_tensors_close(a);
+        coffer_tensors_close(b);
     }
 }
 
@@ -492,6 +530,7 @@ int main(void)
                                         temp_teardown),
         cmocka_unit_test_setup_teardown(rows_of_queries_and_keys_take_turns, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(quantized_rows_keep_their_codes, temp_setup, temp_teardown),
+        cmocka_unit_test_setup_teardown(narrow_rows_stay_quantized_on_request, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(norms_of_gemma_get_one_added, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(bert_gets_its_prefix_back, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(long_contexts_of_llama_3_become_a_tensor, temp_setup, temp_teardown),
