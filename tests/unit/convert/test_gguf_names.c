@@ -389,7 +389,7 @@ static void long_contexts_of_llama_3_become_a_tensor(void **state)
     assert_int_equal(convert(mcf, gguf, NULL, NULL, NULL, &err), COFFER_E_BAD_VALUE);
 }
 
-/* ---- What does not fit ---- */
+/* ---- Models that do not fit ---- */
 
 static void tensors_that_llama_cpp_does_not_have_are_refused_or_left_out(void **state)
 {
