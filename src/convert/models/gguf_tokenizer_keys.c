@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define TOKENIZER "tokenizer.ggml."
+#define REASON_SIZE 160
 #define MAX_TOKENS ((uint64_t)1 << 24)
 #define UNSCORED 1.0f             /* scores of merged tokens are 0 and less */
 #define WORD_START "\xe2\x96\x81" /* U+2581, SentencePiece's space */
@@ -37,11 +38,9 @@ typedef struct tokenizer {
     const char *kind;                                  /* "gpt2", "llama", "bert" */
     token *tokens;
     size_t count;
-    coffer__table table; /* of texts */
-    char *reason;
+    coffer__table table;      /* of texts */
+    char reason[REASON_SIZE]; /* why it is not converted, or converted differently */
 } tokenizer;
-
-#define REASON_SIZE 160
 
 static const coffer__json_value *look_up(const coffer__json_value *map, const char *key)
 {
@@ -108,14 +107,21 @@ static uint64_t end_of_ids(const tokenizer *made)
     return end;
 }
 
+/* "<0x0A>". */
+static bool is_byte(const char *text)
+{
+    static const char digits[] = "0123456789ABCDEFabcdef";
+    return strlen(text) == 6 && strncmp(text, "<0x", 3) == 0 && strspn(text + 3, digits) == 2 &&
+           text[5] == '>';
+}
+
 static uint8_t type_of(const tokenizer *made, const char *text)
 {
-    unsigned byte;
     if (strcmp(made->kind, "llama") != 0)
         return TOKEN_NORMAL;
     if (strcmp(text, text_of(look_up(made->model, "unk_token"))) == 0)
         return TOKEN_UNKNOWN;
-    return strlen(text) == 6 && sscanf(text, "<0x%2x>", &byte) == 1 ? TOKEN_BYTE : TOKEN_NORMAL;
+    return is_byte(text) ? TOKEN_BYTE : TOKEN_NORMAL;
 }
 
 static void take_tokens(tokenizer *made)
@@ -492,7 +498,7 @@ coffer_status coffer__gguf_put_tokenizer(coffer__gguf_keys *keys, char reason[RE
                                          const coffer__gguf_hf *hf, const coffer_mcf *model,
                                          const coffer_limits *limits, coffer_error *err)
 {
-    tokenizer made = { .reason = reason, .table = COFFER__TABLE_INIT };
+    tokenizer made = { .table = COFFER__TABLE_INIT };
     coffer_status status = COFFER_OK;
     if (coffer__gguf_keys_have(keys, TOKENIZER, "model")) /* of a GGUF file that the model came from */
         return COFFER_OK;
@@ -517,6 +523,7 @@ coffer_status coffer__gguf_put_tokenizer(coffer__gguf_keys *keys, char reason[RE
         status = coffer__gguf_keys_text(keys, "tokenizer.", "chat_template", chat->as.string,
                                         chat->string_len, err);
 out:
+    snprintf(reason, REASON_SIZE, "%s", made.reason);
     coffer__table_free(&made.table);
     coffer__free(made.tokens);
     coffer__json_free(made.settings_json);
