@@ -321,7 +321,7 @@ static void place_heads(const model *m, float *heads, uint32_t count, const floa
     }
 }
 
-/* What one head of a token takes from the values of all positions up to its own. */
+/* One head of a token: the values of all positions up to its own, weighted by their keys. */
 static void attend(const model *m, const layer *l, float *out, const float *query, uint32_t head,
                    uint32_t position)
 {

@@ -1,4 +1,4 @@
-/* The numbers of config.json that llama.cpp needs and ModelInfo does not have. */
+/* The numbers of config.json that llama.cpp needs. */
 #include "convert/models/gguf_keys.h"
 
 #include "base/fail.h"
@@ -7,16 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-static const coffer__json_value *look_up(const coffer__json_value *map, const char *key)
-{
-    const coffer__json_value *value = coffer__json_find(map, key);
-    return value && value->kind != COFFER__JSON_NULL ? value : NULL;
-}
-
 static bool count_of(uint32_t *out, const coffer__json_value *map, const char *key)
 {
     uint64_t value;
-    if (!coffer__json_u64(&value, look_up(map, key)) || value > UINT32_MAX)
+    if (!coffer__json_u64(&value, coffer__gguf_look_up(map, key)) || value > UINT32_MAX)
         return false;
     *out = (uint32_t)value;
     return true;
@@ -24,7 +18,7 @@ static bool count_of(uint32_t *out, const coffer__json_value *map, const char *k
 
 static bool real_of(double *out, const coffer__json_value *map, const char *key)
 {
-    return coffer__json_f64(out, look_up(map, key)) && isfinite(*out);
+    return coffer__json_f64(out, coffer__gguf_look_up(map, key)) && isfinite(*out);
 }
 
 static bool text_is(const coffer__json_value *value, const char *text)
@@ -46,16 +40,16 @@ static uint32_t head_dim(const coffer__gguf_hf *hf)
 
 static const coffer__json_value *rope_of(const coffer__gguf_hf *hf)
 {
-    const coffer__json_value *rope = look_up(hf->config, "rope_scaling");
+    const coffer__json_value *rope = coffer__gguf_look_up(hf->config, "rope_scaling");
     return rope && rope->kind == COFFER__JSON_OBJECT && rope->as.count
                ? rope
-               : look_up(hf->config, "rope_parameters");
+               : coffer__gguf_look_up(hf->config, "rope_parameters");
 }
 
 static const coffer__json_value *rope_type_of(const coffer__json_value *rope)
 {
-    const coffer__json_value *type = look_up(rope, "rope_type");
-    return type ? type : look_up(rope, "type");
+    const coffer__json_value *type = coffer__gguf_look_up(rope, "rope_type");
+    return type ? type : coffer__gguf_look_up(rope, "type");
 }
 
 /* The factors by which Llama 3.1 and later divide the frequencies: high ones stay, low ones are scaled, those
@@ -143,7 +137,14 @@ typedef struct config_key {
     bool is_real;
 } config_key;
 
+/* ModelInfo has the first ones, too, unless the model was written without it. */
 static const config_key config_keys[] = {
+    { "vocab_size", ".vocab_size", false },
+    { "hidden_size", ".embedding_length", false },
+    { "num_hidden_layers", ".block_count", false },
+    { "num_attention_heads", ".attention.head_count", false },
+    { "num_key_value_heads", ".attention.head_count_kv", false },
+    { "rope_theta", ".rope.freq_base", true },
     { "max_position_embeddings", ".context_length", false },
     { "intermediate_size", ".feed_forward_length", false },
     { "rms_norm_eps", ".attention.layer_norm_rms_epsilon", true },
@@ -186,7 +187,7 @@ static coffer_status put_heads(coffer__gguf_keys *keys, const coffer__gguf_hf *h
     }
     if (!status && dim && strcmp(arch, "bert") != 0)
         status = coffer__gguf_keys_u32(keys, arch, ".rope.dimension_count", rotated, err);
-    const coffer__json_value *uses_window = look_up(hf->config, "use_sliding_window");
+    const coffer__json_value *uses_window = coffer__gguf_look_up(hf->config, "use_sliding_window");
     bool off = uses_window && uses_window->kind == COFFER__JSON_BOOL && !uses_window->as.boolean;
     /* llama.cpp takes a phi3 file without the key for an old one. */
     if (!status && !off && (count_of(&window, hf->config, "sliding_window") || strcmp(arch, "phi3") == 0))

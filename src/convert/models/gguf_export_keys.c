@@ -352,7 +352,7 @@ static coffer_status put_names_kind(coffer__gguf_keys *keys, const coffer__gguf_
     return status;
 }
 
-/* What llama.cpp needs and the model has in its files only. */
+/* Keys that llama.cpp needs and the model has in its files only. */
 static coffer_status put_derived(gguf_export *export, coffer__gguf_written *written, coffer_error *err)
 {
     coffer__gguf_keys *keys = &export->keys;

@@ -58,15 +58,27 @@ coffer_status coffer__gguf_keys_text(coffer__gguf_keys *keys, const char *prefix
     return status;
 }
 
-coffer_status coffer__gguf_keys_u32(coffer__gguf_keys *keys, const char *prefix, const char *name,
-                                    uint32_t value, coffer_error *err)
+static coffer_status put_integer(coffer__gguf_keys *keys, const char *prefix, const char *name,
+                                 coffer__gguf_value type, uint64_t value, coffer_error *err)
 {
     if (is_there(keys, prefix, name))
         return COFFER_OK;
-    coffer_status status = coffer__gguf_keys_begin(keys, prefix, name, COFFER__GGUF_U32, err);
+    coffer_status status = coffer__gguf_keys_begin(keys, prefix, name, type, err);
     if (!status)
-        coffer__gguf_put_integer(keys->out, COFFER__GGUF_U32, value);
+        coffer__gguf_put_integer(keys->out, type, value);
     return status;
+}
+
+coffer_status coffer__gguf_keys_u32(coffer__gguf_keys *keys, const char *prefix, const char *name,
+                                    uint32_t value, coffer_error *err)
+{
+    return put_integer(keys, prefix, name, COFFER__GGUF_U32, value, err);
+}
+
+coffer_status coffer__gguf_keys_bool(coffer__gguf_keys *keys, const char *prefix, const char *name,
+                                     bool value, coffer_error *err)
+{
+    return put_integer(keys, prefix, name, COFFER__GGUF_BOOL, value, err);
 }
 
 coffer_status coffer__gguf_keys_f32(coffer__gguf_keys *keys, const char *prefix, const char *name,
@@ -77,17 +89,6 @@ coffer_status coffer__gguf_keys_f32(coffer__gguf_keys *keys, const char *prefix,
     coffer_status status = coffer__gguf_keys_begin(keys, prefix, name, COFFER__GGUF_F32, err);
     if (!status)
         coffer__gguf_put_float(keys->out, COFFER__GGUF_F32, (double)value);
-    return status;
-}
-
-coffer_status coffer__gguf_keys_bool(coffer__gguf_keys *keys, const char *prefix, const char *name,
-                                     bool value, coffer_error *err)
-{
-    if (is_there(keys, prefix, name))
-        return COFFER_OK;
-    coffer_status status = coffer__gguf_keys_begin(keys, prefix, name, COFFER__GGUF_BOOL, err);
-    if (!status)
-        coffer__gguf_put_integer(keys->out, COFFER__GGUF_BOOL, value);
     return status;
 }
 
@@ -128,4 +129,10 @@ coffer_status coffer__gguf_keys_finish(coffer__gguf_keys *keys, coffer_error *er
     for (size_t i = first; !status && i < end; i++)
         coffer__gguf_put_string(keys->out, keys->names[i], strlen(keys->names[i]));
     return status;
+}
+
+const coffer__json_value *coffer__gguf_look_up(const coffer__json_value *map, const char *key)
+{
+    const coffer__json_value *value = coffer__json_find(map, key);
+    return value && value->kind != COFFER__JSON_NULL ? value : NULL;
 }

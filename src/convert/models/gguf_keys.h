@@ -46,6 +46,9 @@ coffer_status coffer__gguf_keys_finish(coffer__gguf_keys *keys, coffer_error *er
 
 /* ---- Files of a Hugging Face folder (gguf_config_keys.c, gguf_tokenizer_keys.c) ---- */
 
+/* A member of an object by key; NULL when it is missing or null. */
+const coffer__json_value *coffer__gguf_look_up(const coffer__json_value *map, const char *key);
+
 /* A model with names of transformers that llama.cpp can run under its own. */
 typedef struct coffer__gguf_hf {
     const coffer__gguf_arch *arch;

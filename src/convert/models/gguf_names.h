@@ -20,7 +20,7 @@
 #define COFFER__GGUF_NAMES "mcf.names"
 #define COFFER__GGUF_NAMES_HF "huggingface"
 
-/* What is different in an architecture. */
+/* The traits of an architecture. */
 enum {
     COFFER__GGUF_PERMUTED = 1,   /* rows of queries and keys are interleaved in GGUF */
     COFFER__GGUF_PLUS_ONE = 2,   /* norms are stored with 1 added */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define TOKENIZER "tokenizer.ggml."
+#define REASON_SIZE 160
 #define MAX_TOKENS ((uint64_t)1 << 24)
 #define UNSCORED 1.0f             /* scores of merged tokens are 0 and less */
 #define WORD_START "\xe2\x96\x81" /* U+2581, SentencePiece's space */
@@ -37,17 +38,9 @@ typedef struct tokenizer {
     const char *kind;                                  /* "gpt2", "llama", "bert" */
     token *tokens;
     size_t count;
-    coffer__table table; /* of texts */
-    char *reason;
+    coffer__table table;      /* of texts */
+    char reason[REASON_SIZE]; /* why it is not converted, or converted differently */
 } tokenizer;
-
-#define REASON_SIZE 160
-
-static const coffer__json_value *look_up(const coffer__json_value *map, const char *key)
-{
-    const coffer__json_value *value = coffer__json_find(map, key);
-    return value && value->kind != COFFER__JSON_NULL ? value : NULL;
-}
 
 static const char *text_of(const coffer__json_value *value)
 {
@@ -68,13 +61,13 @@ static bool is_false(const coffer__json_value *value)
 static const coffer__json_value *find_part(const coffer__json_value *part, const char *type)
 {
     static const char *const lists[] = { "pretokenizers", "normalizers", "decoders", "processors" };
-    if (strcmp(text_of(look_up(part, "type")), type) == 0)
+    if (strcmp(text_of(coffer__gguf_look_up(part, "type")), type) == 0)
         return part;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        const coffer__json_value *list = look_up(part, lists[i]);
+        const coffer__json_value *list = coffer__gguf_look_up(part, lists[i]);
         for (const coffer__json_value *item = coffer__json_first(list); item;
              item = coffer__json_next(list, item)) {
-            if (strcmp(text_of(look_up(item, "type")), type) == 0)
+            if (strcmp(text_of(coffer__gguf_look_up(item, "type")), type) == 0)
                 return item;
         }
     }
@@ -92,8 +85,8 @@ static void set_token(tokenizer *made, uint64_t id, const char *text, size_t len
 /* The number after the last token of vocabulary and added tokens. */
 static uint64_t end_of_ids(const tokenizer *made)
 {
-    const coffer__json_value *vocab = look_up(made->model, "vocab"),
-                             *added = look_up(made->root, "added_tokens");
+    const coffer__json_value *vocab = coffer__gguf_look_up(made->model, "vocab"),
+                             *added = coffer__gguf_look_up(made->root, "added_tokens");
     uint64_t end = 0, id;
     for (const coffer__json_value *item = coffer__json_first(vocab); item;
          item = coffer__json_next(vocab, item)) {
@@ -102,26 +95,33 @@ static uint64_t end_of_ids(const tokenizer *made)
     }
     for (const coffer__json_value *item = coffer__json_first(added); item;
          item = coffer__json_next(added, item)) {
-        if (coffer__json_u64(&id, look_up(item, "id")) && id >= end)
+        if (coffer__json_u64(&id, coffer__gguf_look_up(item, "id")) && id >= end)
             end = id + 1;
     }
     return end;
 }
 
+/* "<0x0A>". */
+static bool is_byte(const char *text)
+{
+    static const char digits[] = "0123456789ABCDEFabcdef";
+    return strlen(text) == 6 && strncmp(text, "<0x", 3) == 0 && strspn(text + 3, digits) == 2 &&
+           text[5] == '>';
+}
+
 static uint8_t type_of(const tokenizer *made, const char *text)
 {
-    unsigned byte;
     if (strcmp(made->kind, "llama") != 0)
         return TOKEN_NORMAL;
-    if (strcmp(text, text_of(look_up(made->model, "unk_token"))) == 0)
+    if (strcmp(text, text_of(coffer__gguf_look_up(made->model, "unk_token"))) == 0)
         return TOKEN_UNKNOWN;
-    return strlen(text) == 6 && sscanf(text, "<0x%2x>", &byte) == 1 ? TOKEN_BYTE : TOKEN_NORMAL;
+    return is_byte(text) ? TOKEN_BYTE : TOKEN_NORMAL;
 }
 
 static void take_tokens(tokenizer *made)
 {
-    const coffer__json_value *vocab = look_up(made->model, "vocab"),
-                             *added = look_up(made->root, "added_tokens");
+    const coffer__json_value *vocab = coffer__gguf_look_up(made->model, "vocab"),
+                             *added = coffer__gguf_look_up(made->root, "added_tokens");
     uint64_t id;
     for (const coffer__json_value *item = coffer__json_first(vocab); item;
          item = coffer__json_next(vocab, item)) {
@@ -130,13 +130,14 @@ static void take_tokens(tokenizer *made)
     }
     for (const coffer__json_value *item = coffer__json_first(added); item;
          item = coffer__json_next(added, item)) {
-        const coffer__json_value *content = look_up(item, "content");
+        const coffer__json_value *content = coffer__gguf_look_up(item, "content");
         bool is_unknown = type_of(made, text_of(content)) == TOKEN_UNKNOWN;
-        if (content && content->kind == COFFER__JSON_STRING && coffer__json_u64(&id, look_up(item, "id")))
+        if (content && content->kind == COFFER__JSON_STRING &&
+            coffer__json_u64(&id, coffer__gguf_look_up(item, "id")))
             set_token(made, id, content->as.string, content->string_len,
-                      is_unknown                          ? TOKEN_UNKNOWN
-                      : is_true(look_up(item, "special")) ? TOKEN_CONTROL
-                                                          : TOKEN_USER_DEFINED);
+                      is_unknown                                       ? TOKEN_UNKNOWN
+                      : is_true(coffer__gguf_look_up(item, "special")) ? TOKEN_CONTROL
+                                                                       : TOKEN_USER_DEFINED);
     }
 }
 
@@ -209,7 +210,7 @@ static bool split_merge(const char **left, size_t *left_len, const char **right,
 
 static coffer_status put_merges(coffer__gguf_keys *keys, const tokenizer *made, coffer_error *err)
 {
-    const coffer__json_value *merges = look_up(made->model, "merges");
+    const coffer__json_value *merges = coffer__gguf_look_up(made->model, "merges");
     const char *left, *right;
     size_t left_len, right_len;
     uint64_t count = 0;
@@ -239,7 +240,7 @@ static coffer_status put_merges(coffer__gguf_keys *keys, const tokenizer *made, 
  * instead, which gives the same scores up to their size. */
 static coffer_status score_tokens(tokenizer *made, coffer_error *err)
 {
-    const coffer__json_value *merges = look_up(made->model, "merges");
+    const coffer__json_value *merges = coffer__gguf_look_up(made->model, "merges");
     const char *left, *right;
     size_t left_len, right_len;
     coffer__buffer whole = COFFER__BUFFER_INIT;
@@ -253,7 +254,7 @@ static coffer_status score_tokens(tokenizer *made, coffer_error *err)
         coffer__buffer_append(&whole, right, right_len);
         int64_t id = whole.failed ? -1 : find_token(made, (const char *)whole.data, whole.len);
         if (id >= 0 && made->tokens[id].score == UNSCORED)
-            made->tokens[id].score = -(float)rank;
+            made->tokens[id].score = rank ? -(float)rank : 0;
     }
     for (size_t i = 0; i < made->count; i++) {
         if (made->tokens[i].score == UNSCORED) /* letters and bytes, which no merge makes */
@@ -278,26 +279,29 @@ static const char *splitter_of(const tokenizer *made)
         { "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*", "|\\p{N}{1,3}|", "gpt-4o" },
         { "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*", "|\\p{N}|", "tekken" },
     };
-    const coffer__json_value *pre = look_up(made->root, "pre_tokenizer"), *split = find_part(pre, "Split");
-    const char *regex = text_of(look_up(look_up(split, "pattern"), "Regex"));
+    const coffer__json_value *pre = coffer__gguf_look_up(made->root, "pre_tokenizer"),
+                             *split = find_part(pre, "Split");
+    const char *regex = text_of(coffer__gguf_look_up(coffer__gguf_look_up(split, "pattern"), "Regex"));
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strncmp(regex, known[i].begin, strlen(known[i].begin)) == 0 && strstr(regex, known[i].part))
             return known[i].name;
     }
     const coffer__json_value *bytes = find_part(pre, "ByteLevel");
-    if (!split && bytes && !is_false(look_up(bytes, "use_regex")))
-        return is_true(look_up(find_part(pre, "Digits"), "individual_digits")) ? "smollm" : "gpt-2";
+    if (!split && bytes && !is_false(coffer__gguf_look_up(bytes, "use_regex")))
+        return is_true(coffer__gguf_look_up(find_part(pre, "Digits"), "individual_digits")) ? "smollm"
+                                                                                            : "gpt-2";
     return NULL;
 }
 
 static void choose_kind(tokenizer *made)
 {
-    const char *type = text_of(look_up(made->model, "type"));
+    const char *type = text_of(coffer__gguf_look_up(made->model, "type"));
     if (strcmp(type, "WordPiece") == 0)
         made->kind = "bert";
-    else if (find_part(look_up(made->root, "pre_tokenizer"), "ByteLevel"))
+    else if (find_part(coffer__gguf_look_up(made->root, "pre_tokenizer"), "ByteLevel"))
         made->kind = "gpt2";
-    else if (is_true(look_up(made->model, "byte_fallback")) && look_up(made->model, "merges"))
+    else if (is_true(coffer__gguf_look_up(made->model, "byte_fallback")) &&
+             coffer__gguf_look_up(made->model, "merges"))
         made->kind = "llama";
     else
         snprintf(made->reason, REASON_SIZE,
@@ -307,11 +311,12 @@ static void choose_kind(tokenizer *made)
 /* SentencePiece puts a space before the first word, unless the tokenizer says otherwise. */
 static bool adds_space(const tokenizer *made)
 {
-    const coffer__json_value *space = find_part(look_up(made->root, "pre_tokenizer"), "Metaspace");
-    if (find_part(look_up(made->root, "normalizer"), "Prepend"))
+    const coffer__json_value *space =
+        find_part(coffer__gguf_look_up(made->root, "pre_tokenizer"), "Metaspace");
+    if (find_part(coffer__gguf_look_up(made->root, "normalizer"), "Prepend"))
         return true;
-    return space && strcmp(text_of(look_up(space, "prepend_scheme")), "never") != 0 &&
-           !is_false(look_up(space, "add_prefix_space"));
+    return space && strcmp(text_of(coffer__gguf_look_up(space, "prepend_scheme")), "never") != 0 &&
+           !is_false(coffer__gguf_look_up(space, "add_prefix_space"));
 }
 
 /* ---- Special tokens ---- */
@@ -319,9 +324,9 @@ static bool adds_space(const tokenizer *made)
 /* A token of tokenizer_config.json: a text, or a map with the text. */
 static int64_t find_setting(const tokenizer *made, const char *name)
 {
-    const coffer__json_value *value = look_up(made->settings, name);
+    const coffer__json_value *value = coffer__gguf_look_up(made->settings, name);
     if (value && value->kind == COFFER__JSON_OBJECT)
-        value = look_up(value, "content");
+        value = coffer__gguf_look_up(value, "content");
     return value && value->kind == COFFER__JSON_STRING ? find_token(made, value->as.string, value->string_len)
                                                        : -1;
 }
@@ -334,7 +339,7 @@ static int64_t find_special(const tokenizer *made, const coffer__gguf_hf *hf, co
     if (id >= 0)
         return id;
     snprintf(key, sizeof key, "%s_id", name);
-    const coffer__json_value *value = look_up(hf->config, key);
+    const coffer__json_value *value = coffer__gguf_look_up(hf->config, key);
     if (value && value->kind == COFFER__JSON_ARRAY)
         value = coffer__json_first(value);
     return coffer__json_u64(&number, value) && number < made->count ? (int64_t)number : -1;
@@ -343,13 +348,15 @@ static int64_t find_special(const tokenizer *made, const coffer__gguf_hf *hf, co
 /* Whether the template that is put around a text has the token, before it or after it. */
 static bool template_has(const tokenizer *made, int64_t id, bool before)
 {
-    const coffer__json_value *part = find_part(look_up(made->root, "post_processor"), "TemplateProcessing");
-    const coffer__json_value *single = look_up(part, "single");
+    const coffer__json_value *part =
+        find_part(coffer__gguf_look_up(made->root, "post_processor"), "TemplateProcessing");
+    const coffer__json_value *single = coffer__gguf_look_up(part, "single");
     bool is_before = true;
     for (const coffer__json_value *item = coffer__json_first(single); item && id >= 0;
          item = coffer__json_next(single, item)) {
-        const coffer__json_value *name = look_up(look_up(item, "SpecialToken"), "id");
-        if (look_up(item, "Sequence"))
+        const coffer__json_value *name =
+            coffer__gguf_look_up(coffer__gguf_look_up(item, "SpecialToken"), "id");
+        if (coffer__gguf_look_up(item, "Sequence"))
             is_before = false;
         else if (is_before == before && name && name->kind == COFFER__JSON_STRING &&
                  find_token(made, name->as.string, name->string_len) == id)
@@ -361,7 +368,7 @@ static bool template_has(const tokenizer *made, int64_t id, bool before)
 static coffer_status put_addition(coffer__gguf_keys *keys, const tokenizer *made, const char *setting,
                                   int64_t id, bool before, coffer_error *err)
 {
-    const coffer__json_value *value = look_up(made->settings, setting);
+    const coffer__json_value *value = coffer__gguf_look_up(made->settings, setting);
     bool adds =
         value && value->kind == COFFER__JSON_BOOL ? value->as.boolean : template_has(made, id, before);
     return coffer__gguf_keys_bool(keys, TOKENIZER, setting, adds, err);
@@ -467,7 +474,7 @@ static coffer_status put_kind(coffer__gguf_keys *keys, tokenizer *made, const co
     if (!status && strcmp(made->kind, "gpt2") == 0)
         status = put_merges(keys, made, err);
     if (!status && strcmp(made->kind, "bert") == 0) {
-        (void)coffer__json_u64(&types, look_up(hf->config, "type_vocab_size"));
+        (void)coffer__json_u64(&types, coffer__gguf_look_up(hf->config, "type_vocab_size"));
         status = coffer__gguf_keys_u32(keys, TOKENIZER, "token_type_count", (uint32_t)types, err);
     }
     return status;
@@ -492,7 +499,7 @@ coffer_status coffer__gguf_put_tokenizer(coffer__gguf_keys *keys, char reason[RE
                                          const coffer__gguf_hf *hf, const coffer_mcf *model,
                                          const coffer_limits *limits, coffer_error *err)
 {
-    tokenizer made = { .reason = reason, .table = COFFER__TABLE_INIT };
+    tokenizer made = { .table = COFFER__TABLE_INIT };
     coffer_status status = COFFER_OK;
     if (coffer__gguf_keys_have(keys, TOKENIZER, "model")) /* of a GGUF file that the model came from */
         return COFFER_OK;
@@ -502,7 +509,7 @@ coffer_status coffer__gguf_put_tokenizer(coffer__gguf_keys *keys, char reason[RE
     if (status || !made.json)
         goto out;
     made.root = coffer__json_root(made.json);
-    made.model = look_up(made.root, "model");
+    made.model = coffer__gguf_look_up(made.root, "model");
     made.settings = made.settings_json ? coffer__json_root(made.settings_json) : NULL;
     choose_kind(&made);
     if (!made.kind)
@@ -512,11 +519,12 @@ coffer_status coffer__gguf_put_tokenizer(coffer__gguf_keys *keys, char reason[RE
         status = put_kind(keys, &made, hf, err);
     if (!status)
         status = put_special(keys, &made, hf, err);
-    const coffer__json_value *chat = look_up(made.settings, "chat_template");
+    const coffer__json_value *chat = coffer__gguf_look_up(made.settings, "chat_template");
     if (!status && chat && chat->kind == COFFER__JSON_STRING)
         status = coffer__gguf_keys_text(keys, "tokenizer.", "chat_template", chat->as.string,
                                         chat->string_len, err);
 out:
+    snprintf(reason, REASON_SIZE, "%s", made.reason);
     coffer__table_free(&made.table);
     coffer__free(made.tokens);
     coffer__json_free(made.settings_json);

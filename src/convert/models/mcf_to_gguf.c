@@ -19,7 +19,7 @@
 
 const coffer_convert_option coffer__to_gguf_options[] = {
     COFFER__TENSOR_OPTIONS,
-    { "round-scales", NULL, "keep k types as blocks also where small scales have to be rounded" },
+    { "round-scales", NULL, "keep k types as blocks also where their scales have to be rounded" },
     { "as-is", NULL, "keep the names and types of all tensors, also those that llama.cpp refuses" },
     { NULL, NULL, NULL },
 };
@@ -276,8 +276,8 @@ static void note_changes(const gguf_job *export)
     if (notes && export->not_rounded)
         coffer__report_add(
             notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
-            "%zu of the decoded tensors have scales too small for blocks of GGUF: --round-scales "
-            "rounds them and keeps the tensors quantized",
+            "%zu of the decoded tensors have scales or rows that blocks of GGUF do not have: --round-scales "
+            "rounds the scales and keeps the tensors quantized",
             export->not_rounded);
 }
 

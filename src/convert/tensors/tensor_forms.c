@@ -1,5 +1,5 @@
 /* Tensors under other names, with rows in another order or with other numbers than the file has. Programs
- * store the same model differently: llama.cpp wants the two halves of a head's rows in turn, transformers one
+ * store the same model differently: llama.cpp has the two halves of a head's rows in turn, transformers one
  * after the other. */
 #include "base/elements.h"
 #include "base/fail.h"

@@ -28,7 +28,7 @@ typedef struct coffer__tensors_entry {
     size_t part;          /* which of the set's files */
     void *memory;
     bool damaged; /* the file records it under COFFER__TENSORS_DAMAGED_KEY */
-    /* What readers get in place of the file's bytes (tensor_forms.c): */
+    /* The form that readers get in place of the file's (tensor_forms.c): */
     char *new_name; /* owned; NULL = the file's */
     float *numbers; /* owned; the elements as float32 */
     coffer__row_order row_order;
