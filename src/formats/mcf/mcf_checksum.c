@@ -5,8 +5,8 @@
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
+#include "base/large_pages.h"
 #include "base/memory.h"
-#include "base/pages.h"
 #include "base/sha256.h"
 #include "io/source_private.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/large_pages.h"
 #include "base/memory.h"
-#include "base/pages.h"
 #include "quant/quant.h"
 
 #include <inttypes.h>

@@ -3,9 +3,9 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/large_pages.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/pages.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>

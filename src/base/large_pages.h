@@ -1,6 +1,6 @@
 /* Large pages for large memory. */
-#ifndef COFFER_BASE_PAGES_H
-#define COFFER_BASE_PAGES_H
+#ifndef COFFER_BASE_LARGE_PAGES_H
+#define COFFER_BASE_LARGE_PAGES_H
 
 #include <stddef.h>
 

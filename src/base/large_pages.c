@@ -1,4 +1,4 @@
-#include "base/pages.h"
+#include "base/large_pages.h"
 
 #include <stdint.h>
 #include <sys/mman.h>
