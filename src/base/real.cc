@@ -231,7 +231,7 @@ inline char *lay_out(char *to, const digit_text &digits)
     return to + (fraction > 0 ? fraction : 1);
 }
 
-// An IEEE number with so many bits after the point.
+// An IEEE number, by the size of its mantissa.
 template <typename Bits, int mantissa_bits, int usual_len> struct format {
     static constexpr int sign_bit = 8 * sizeof(Bits) - 1;
     static constexpr int greatest_exponent = (1 << (sign_bit - mantissa_bits)) - 1;

@@ -204,7 +204,7 @@ static coffer_status next_rows(void *context, uint64_t *items, coffer_error *err
     return status;
 }
 
-/* Of a symmetric matrix only the upper triangle, whose rows are the columns of the lower one. */
+/* A symmetric matrix is written by its upper triangle, whose rows are the columns of the lower one. */
 static coffer_status put_rows(void *context, coffer__buffer *text, uint64_t first, uint64_t count,
                               uint32_t worker, coffer_error *err)
 {

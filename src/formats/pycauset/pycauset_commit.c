@@ -122,7 +122,7 @@ coffer_status coffer__pycauset_editor_ready(const coffer_pycauset_editor *editor
 
 /* ---- States in memory that are not written yet ---- */
 
-/* What the file has, while the editor is ahead of it. */
+/* The state of the file, while the editor is ahead of it. */
 typedef struct written_state {
     coffer__pycauset_header header;
     coffer_pycauset_info info;

@@ -222,7 +222,7 @@ bool coffer__pycauset_needs_payload(const coffer_pycauset_changes *changes)
     return changes->element_count > 0 || coffer__pycauset_wants_checksums(changes);
 }
 
-/* What the changes do to the payload. */
+/* Plans the new elements and the checksums of the payload. */
 static coffer_status compose_payload(coffer__pycauset_next *next, const coffer_pycauset_editor *editor,
                                      const coffer_pycauset_changes *changes, coffer_error *err)
 {
