@@ -55,7 +55,8 @@ static void setup_moments(const char *folder, void *context)
     setup(folder, context);
     for (size_t i = 0; i < 64 * 64; i++)
         sums[i] = i / 64 == i % 64 ? 2.0f : 1.0f;
-    assert_int_equal(coffer_mcf_writer_create(&writer, temp_path(folder, "weights.mcf"), &model_overwrite, NULL),
+    assert_int_equal(coffer_mcf_writer_create(&writer, temp_path(folder, "weights.mcf"), &model_overwrite,
+                                              NULL),
                      COFFER_OK);
     assert_int_equal(model_add(writer, "w.moments", COFFER_DTYPE_F32, 2, dims, sums, NULL), COFFER_OK);
     assert_int_equal(model_add(writer, "w.count", COFFER_DTYPE_I64, 1, &one, &count, NULL), COFFER_OK);
