@@ -152,7 +152,7 @@ static encoded calibrated(const layer *from, const coffer__quant_moments *moment
     return out;
 }
 
-/* What --type does without moments. */
+/* The same without moments. */
 static encoded fitted(const layer *from, coffer_dtype dtype)
 {
     encoded out = new_encoded(from, dtype);
