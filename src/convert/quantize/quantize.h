@@ -82,6 +82,7 @@ typedef struct coffer__quantize_job {
     coffer__quant_moments loaded;     /* of the tensor that was worked on last */
     const coffer_tensor *loaded_for;  /* NULL = nothing is loaded */
     coffer__tensors_workers *workers; /* made when first needed */
+    bool planning;                    /* tensors are measured to choose their types: parts have no say */
     coffer_tensors **parts;           /* as many as the options name */
     size_t part_count;                /* open */
 } coffer__quantize_job;

@@ -236,7 +236,7 @@ static void the_second_of_two_equal_inputs_makes_up_for_the_first(void **state)
 
 static void the_factor_gives_the_moments_again(void **state)
 {
-    layer some = new_layer(1, 150);
+    layer some = new_layer(1, 151);
     size_t n = some.cols;
     (void)state;
     coffer__quant_moments got = factored(&some, 0.01, 2);
