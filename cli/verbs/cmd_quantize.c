@@ -244,8 +244,8 @@ static void print_notes(const coffer_node *root)
     const coffer_node *moments = coffer_node_find(root, "moments"),
                       *preset = coffer_node_find(root, "preset");
     if (preset)
-        printf("%s stands for %s\n", coffer_node_get_text(coffer_node_find(preset, "name"), NULL),
-               coffer_node_get_text(coffer_node_find(preset, "stands_for"), NULL));
+        printf("%s means %s\n", coffer_node_get_text(coffer_node_find(preset, "name"), NULL),
+               coffer_node_get_text(coffer_node_find(preset, "meaning"), NULL));
     if (!moments)
         return;
     print_names("quantized without moments", coffer_node_find(moments, "without"));
@@ -414,7 +414,7 @@ const cli_verb cli_verb_quantize = {
                 "  coffer quantize model.gguf --type k3 --dry-run          # report the quality only\n"
                 "  coffer quantize folder/ small.mcf --target-bpw 4.5      # the best types for the size\n"
                 "  coffer quantize folder/ small.mcf --max-size 4G\n"
-                "  coffer quantize folder/ small.mcf --type Q4_K_M         # says what it stands for\n"
+                "  coffer quantize folder/ small.mcf --type Q4_K_M         # prints what it means\n"
                 "  coffer quantize folder/ small.mcf --type k3 --weights imatrix.gguf\n"
                 "  coffer quantize folder/ small.mcf --type k3 --hessian moments.safetensors\n",
     .options = options,

@@ -30,8 +30,8 @@ typedef struct coffer_mcf_quantize_rule {
 
 COFFER_API void coffer_mcf_quantize_rule_init(coffer_mcf_quantize_rule *out, uint32_t struct_size);
 
-/* What a mixture stands for: "k4; attention values and feed-forward outputs of half of the layers k6; …".
- * Upper and lower case are the same. NULL for an unknown name. */
+/* The meaning of a mixture, as text: "k4; attention values and feed-forward outputs of half of the layers k6;
+ * …". Upper and lower case are the same. NULL for an unknown name. */
 COFFER_API const char *coffer_mcf_quantize_preset(const char *name);
 
 typedef struct coffer_mcf_quantize_opts {
@@ -85,7 +85,7 @@ typedef struct coffer_mcf_quantize_opts {
     double min_snr, max_error;
     uint64_t max_size;
     /* A mixture of types that llama.cpp has a name for, such as "Q4_K_M", for the matrices without a rule;
-     * NULL = none. coffer_mcf_quantize_preset says what it stands for. */
+     * NULL = none. coffer_mcf_quantize_preset says what it means. */
     const char *preset;
 } coffer_mcf_quantize_opts;
 
@@ -101,7 +101,7 @@ COFFER_API void coffer_mcf_quantize_opts_init(coffer_mcf_quantize_opts *out, uin
 /* Quantizes a file or folder into an MCF file.
  * out      : may be NULL; gets "tensors" (name, from, type, bits, size, and for quantized ones snr_db,
  *            max_error, method, error, which is relative, and output_snr_db of those with moments),
- * "weights", "size", "bits_per_weight", "preset" (name, stands_for) and "small_scales", the number of scales
+ * "weights", "size", "bits_per_weight", "preset" (name, meaning) and "small_scales", the number of scales
  *            that portable_scales would avoid, of the tensors that this call computed. With a hessian also
  *            "moments": file, used, "without", the quantized tensors that have none, and "unused", the layers
  *            of the file that no tensor has.

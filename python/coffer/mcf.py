@@ -508,7 +508,7 @@ def quantize(path: Path, out: Path, type: "Union[str, Mapping[str, str], None]" 
              requantize: bool = False, overwrite: bool = False, dry_run: bool = False, threads: int = 0,
              progress: Progress = None) -> "Dict[str, Any]":
     """Quantizes a model. type : one for all matrices, or a dict of patterns of names to types, of which the last
-    that matches counts; names of llama.cpp such as Q4_K_M stand for mixtures. The targets need type=None or patterns:
+    that matches counts; names of llama.cpp such as Q4_K_M mean mixtures. The targets need type=None or patterns:
     target_bpw and max_size (bytes) bound the size, min_snr (dB) and max_error (relative) the quality. weights : a file
     with the importance of columns. hessian : a file of coffer.torch.calibrate; damping : the share of the mean moment
     that is added to each (0 = 0.01). The result lists each tensor with its size and error."""

@@ -284,7 +284,7 @@ static coffer_status run_quantize(job_call *job, const void *opts)
     return coffer_mcf_quantize(job->node, job->to, job->inputs[0], opts, &job->err);
 }
 
-/* quantize_preset: what a mixture of types stands for, or None */
+/* quantize_preset: the meaning of a mixture of types, or None */
 static PyObject *quantize_preset(PyObject *module, PyObject *args)
 {
     const char *name, *text;

@@ -159,7 +159,7 @@ static void fit_supers(const encoder *work, const group *set, span place)
     }
 }
 
-/* What is tried for a block: numbers of the file, in each lane. */
+/* Numbers of the file that are tried for a block, in each lane. */
 typedef uint16_t candidates[COFFER__QUANT_TRIALS][LANES];
 
 /* Sub-scales around the fitted one. */

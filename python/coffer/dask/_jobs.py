@@ -61,13 +61,13 @@ def _fixed(options: "Dict[str, Any]", plan: "Dict[str, Any]", names: "Sequence[s
     chosen = set(names)
     rules = [(re.sub(r"([*?\[\]\\])", r"\\\1", row["name"]), row["type"]) for row in plan["tensors"]
              if row["name"] in chosen]
-    return {**options, **dict.fromkeys(_TARGETS, 0), "rules": rules}
+    return {**options, **dict.fromkeys(_TARGETS, 0), "rules": [*options.get("rules", ()), *rules]}
 
 
-def _joined_moments(parts: "Sequence[Dict[str, Any]]") -> "Dict[str, Any]":
-    """What the parts say of the moments: each has used those of its own tensors."""
+def _joined_moments(file: Path, parts: "Sequence[Dict[str, Any]]") -> "Dict[str, Any]":
+    """The reports of the parts on the moments: each has used those of its own tensors."""
     unused = set.intersection(*(set(part["unused"]) for part in parts))
-    return {"file": parts[0]["file"], "used": sum(part["used"] for part in parts),
+    return {"file": os.fspath(file), "used": sum(part["used"] for part in parts),
             "without": sorted(name for part in parts for name in part["without"]),
             "unused": [name for name in parts[0]["unused"] if name in unused]}
 
@@ -111,14 +111,14 @@ def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]"
         made = compute([work(full, job.folder, group, _fixed(options, plan, group), before, _core.version)
                         for group in _groups(names, sizes, bytes_per_task)])
         report = _core.quantize(named, job.joined(), {
-            **options, "parts": [path for path, _ in made], "threads": 0, "no_dedup": not dedup,
+            **_fixed(options, plan, names), "parts": [path for path, _ in made], "threads": 0, "no_dedup": not dedup,
             "no_checksums": not checksums}, None)
         expect(before)
         job.publish()
     rows = {row["name"]: row for _, part in made for row in part["tensors"]}
     report["tensors"] = [rows.get(row["name"], row) for row in report["tensors"]]
-    if moments and made:
-        report["moments"] = _joined_moments([part["moments"] for _, part in made])
+    if hessian is not None and made:
+        report["moments"] = _joined_moments(hessian, [part["moments"] for _, part in made])
     report["small_scales"] += sum(part["small_scales"] for _, part in made)
     return report
 

@@ -84,7 +84,7 @@ const char *coffer__moments_source(const coffer__moments *moments)
 
 /* A layer of the file. */
 typedef struct layer {
-    size_t tensor; /* SIZE_MAX = there is none, or without samples */
+    size_t tensor; /* SIZE_MAX = not found, or without samples */
     double samples;
 } layer;
 

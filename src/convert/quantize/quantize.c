@@ -235,7 +235,9 @@ coffer_status coffer__quantize_put_tensor(void *context, const coffer__chosen_te
     coffer__quantize_task task;
     float *weights = NULL;
     bool done = false;
-    coffer_status status = coffer__quantize_put_part(&done, job, chosen, result, stream, writer, err);
+    coffer_status status = COFFER_OK;
+    if (!job->planning)
+        status = coffer__quantize_put_part(&done, job, chosen, result, stream, writer, err);
     if (status || done)
         return status;
     status = coffer__quantize_new_task(&task, &weights, job, chosen, err);
@@ -303,10 +305,12 @@ static coffer_status reach_target(coffer__quantize_job *job, coffer__selection *
     coffer__tensors_stream *stream = NULL;
     coffer_status status =
         coffer__tensors_stream_new(&stream, pack->opts.threads, &pack->limits, NULL, 0, err);
+    job->planning = true;
     if (!status && has_size(&job->opts))
         status = coffer__quantize_spend(selection, job, pack, stream, err);
     else if (!status)
         status = coffer__quantize_reach(selection, job, stream, err);
+    job->planning = false;
     coffer__tensors_stream_free(stream);
     return status;
 }

@@ -82,6 +82,7 @@ typedef struct coffer__quantize_job {
     coffer__quant_moments loaded;     /* of the tensor that was worked on last */
     const coffer_tensor *loaded_for;  /* NULL = nothing is loaded */
     coffer__tensors_workers *workers; /* made when first needed */
+    bool planning;                    /* tensors are measured to choose their types: parts have no say */
     coffer_tensors **parts;           /* as many as the options name */
     size_t part_count;                /* open */
 } coffer__quantize_job;
@@ -98,14 +99,14 @@ coffer_status coffer__quantize_put_tensor(void *context, const coffer__chosen_te
 
 /* ---- quantize_report.c: results ---- */
 
-/* Of the layer's output where there are moments, else of the weights. */
+/* The signal-to-noise ratio of the layer's output for a tensor with moments, else of the weights. */
 double coffer__quantize_result_snr(const coffer__quantize_result *result);
 void coffer__quantize_describe(coffer_node *out, const coffer__quantize_job *job,
                                const coffer__selection *selection);
 
 /* ---- quantize_presets.c: mixtures of types that llama.cpp has names for ---- */
 
-/* What decides about the type of a tensor besides its name. */
+/* The facts of a model that decide about the types of its tensors. */
 typedef struct coffer__quantize_model {
     uint64_t layers;
     bool has_output; /* a matrix of its own, not that of the embeddings */

@@ -8,7 +8,7 @@ typedef struct preset {
     const char *name;
     coffer_dtype base, values, down, attention_output, output;
     bool some_layers; /* values and down : in half of the layers only */
-    const char *stands_for;
+    const char *meaning;
 } preset;
 
 #define K2 COFFER_DTYPE_K2
@@ -49,7 +49,7 @@ static const preset *find_preset(const char *name)
 const char *coffer_mcf_quantize_preset(const char *name)
 {
     const preset *found = find_preset(name);
-    return found ? found->stands_for : NULL;
+    return found ? found->meaning : NULL;
 }
 
 /* ---- Tensors by their names, those of Hugging Face and of GGUF ---- */

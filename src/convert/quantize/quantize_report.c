@@ -1,4 +1,4 @@
-/* What a job reports. */
+/* The report of a job. */
 #include "convert/quantize/quantize.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ static void describe_preset(coffer_node *out, const char *name)
 {
     coffer_node *node = coffer_node_add_map(out, "preset");
     coffer_node_add_text(node, "name", name);
-    coffer_node_add_text(node, "stands_for", coffer_mcf_quantize_preset(name));
+    coffer_node_add_text(node, "meaning", coffer_mcf_quantize_preset(name));
 }
 
 static void describe_moments(coffer_node *out, const coffer__quantize_job *job,

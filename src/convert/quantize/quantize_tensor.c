@@ -175,11 +175,10 @@ static int whole_code(float value, const coffer__quantize_whole *whole, int larg
 }
 
 /* With moments the codes are chosen already. */
-static int8_t take_code(const coffer__quantize_band *band, const coffer__quantize_task *task, uint64_t index,
-                        int largest)
+static int take_code(const coffer__quantize_band *band, const coffer__quantize_task *task, uint64_t index,
+                     int largest)
 {
-    return task->moments ? band->codes[index]
-                         : (int8_t)whole_code(band->values[index], &task->whole, largest);
+    return task->moments ? band->codes[index] : whole_code(band->values[index], &task->whole, largest);
 }
 
 static void encode_whole(coffer__quantize_band *band, const coffer__quantize_task *task, uint64_t count)

@@ -177,7 +177,7 @@ static void assert_types(const char *preset, size_t first, const char *expected)
         strcat(types, coffer_node_get_text(coffer_node_find(row, "type"), NULL));
     }
     assert_string_equal(types, expected);
-    assert_string_equal(coffer_node_get_text(coffer_node_find(coffer_node_find(node, "preset"), "stands_for"),
+    assert_string_equal(coffer_node_get_text(coffer_node_find(coffer_node_find(node, "preset"), "meaning"),
                                              NULL),
                         coffer_mcf_quantize_preset(preset));
     coffer_node_free(node);

@@ -152,7 +152,7 @@ static encoded calibrated(const layer *from, const coffer__quant_moments *moment
     return out;
 }
 
-/* What --type does without moments. */
+/* The same without moments. */
 static encoded fitted(const layer *from, coffer_dtype dtype)
 {
     encoded out = new_encoded(from, dtype);
@@ -236,7 +236,7 @@ static void the_second_of_two_equal_inputs_makes_up_for_the_first(void **state)
 
 static void the_factor_gives_the_moments_again(void **state)
 {
-    layer some = new_layer(1, 150);
+    layer some = new_layer(1, 151);
     size_t n = some.cols;
     (void)state;
     coffer__quant_moments got = factored(&some, 0.01, 2);
