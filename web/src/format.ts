@@ -14,7 +14,7 @@ export function bytes(value: number): string {
 }
 
 export function count(value: number): string {
-  return Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f");
+  return Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f").replace(/^-/, "−");
 }
 
 /** "1 sample", "2 samples". */

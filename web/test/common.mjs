@@ -45,9 +45,10 @@ export async function checkWidths(tab, name) {
   }
 }
 
-export async function checkAxe(tab, name) {
+/** rules : options of axe that select rules. */
+export async function checkAxe(tab, name, rules = {}) {
   await tab.evaluate(AXE);
-  const results = await tab.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const results = await tab.evaluate((some) => globalThis.axe.run(document, { resultTypes: ["violations"], ...some }), rules);
   const serious = results.violations.filter((item) => ["serious", "critical"].includes(item.impact));
   assert.deepEqual(serious.map((item) => `${name}: ${item.id}: ${item.nodes[0]?.html}`), []);
 }
