@@ -289,6 +289,25 @@ def check_large(coffer):
             assert any("single values" in note for note in first.json("summary")["notes"])
 
 
+def check_first_trace(coffer):
+    """The first picture of a trace is its stored index, or the number of events over time: no event is decoded."""
+    with tempfile.TemporaryDirectory() as folder:
+        profile, trace = Path(folder) / "run.heaptrack", Path(folder) / "run.mlyze"
+        lines = ["v 10400 3", "X ./prog", "I 1000 1000", "s 5 /prog", "s 4 main", "i 1000 1 2", "t 1 0", "a 10 1", "a 200 1"]
+        for number in range(300000):
+            lines.append(f"+ {number % 2}")
+            if number % 1000 == 0:
+                lines.append(f"c {number // 10:x}")
+        profile.write_text("\n".join(lines) + "\n")
+        subprocess.run([coffer, "convert", str(profile), str(trace)], check=True, capture_output=True, timeout=WAIT)
+        with serving(coffer, trace) as server:
+            first = server.ask("first")
+            assert first.numbers("timeline.high_bytes")[-1] > 0 and "activity.events" not in first.chunks
+        trace.with_suffix(".mlyze.idx").unlink()
+        with serving(coffer, trace) as server:
+            assert sum(server.ask("first").numbers("activity.events")) == 300000
+
+
 def check_browser(coffer, tests):
     """The browser gets an address that works once."""
     with tempfile.TemporaryDirectory() as folder:
@@ -387,6 +406,7 @@ def main():
     for check in (check_trace, check_model, check_matrix, check_scan, check_set, check_others, check_browser, check_ends):
         check(coffer, tests)
     check_large(coffer)
+    check_first_trace(coffer)
     if run_json(coffer, "version")["modules"]["http"]["found"]:
         check_url(coffer, tests)
     print("views answer their own page, and nobody else")
