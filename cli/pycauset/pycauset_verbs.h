@@ -21,9 +21,9 @@ extern const cli_format_notice cli_pycauset_notice;
     {                                                                                                  \
         "slice", 0, "N,N…", NULL, "arrays of three dimensions and more: index in all but the last two" \
     }
-/* A matrix in a temporary file out of an array file of another program; *out stays NULL for a pycauset file.
- * A status other than CLI_OK after a message. */
-int pycauset_open_array(coffer_source **out, const cli_args *args, coffer_source *src);
+/* path : for messages. A matrix in a temporary file out of an array file of another program; *out stays NULL
+ * for a pycauset file. A status other than CLI_OK after a message. */
+int pycauset_open_array(coffer_source **out, const cli_args *args, const char *path, coffer_source *src);
 /* get for an array of another program: a tile, or all values. */
 int pycauset_get_array(const cli_args *args, coffer_source *src);
 bool pycauset_is_tile(const char *what);
