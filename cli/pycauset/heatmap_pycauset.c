@@ -119,7 +119,7 @@ static int subtract(matrix_heat *heat, const cli_args *args, uint64_t threads)
                       heat->info->cols);
     if (!result && downsample(&cells, heat, threads, matrix, &err))
         result = cli_fail(heat->minus, &err, NULL);
-    for (size_t i = 0; !result && i < (size_t)heat->map.columns * heat->map.rows; i++)
+    for (size_t i = 0; cells && i < (size_t)heat->map.columns * heat->map.rows; i++)
         heat->cells[i] -= cells[i];
     coffer__free(cells);
     coffer_pycauset_close(matrix);
