@@ -26,6 +26,7 @@ typedef struct matrix_heat {
     heat_map map;
     double *cells;
     const coffer_pycauset_info *info;
+    const char *part;  /* what of the file is drawn; NULL = all of it */
     const char *minus; /* the file that is subtracted; NULL = none */
     double low, high;  /* over the cells; NaN when all are empty */
 } matrix_heat;
@@ -175,10 +176,14 @@ static int draw_picture(const matrix_heat *heat, const heat_layout *layout, cons
     heat_picture drawn;
     char subtitle[160];
     char title[256];
-    const char *output = cli_value(args, "output");
+    const char *output = cli_value(args, "output"), *file = cli_base_name(cli_operand(args, 0));
+    const char *second = heat->minus ? cli_base_name(heat->minus) : heat->part ? heat->part : "";
     term_text rows, cols;
-    snprintf(title, sizeof title, "%.100s%s%.100s", cli_base_name(cli_operand(args, 0)),
-             heat->minus ? " − " : "", heat->minus ? cli_base_name(heat->minus) : "");
+    snprintf(title, sizeof title, "%.100s%s%.140s", file,
+             heat->minus  ? " − "
+             : heat->part ? ": "
+                          : "",
+             second);
     snprintf(subtitle, sizeof subtitle, "%s of %s · %s × %s", coffer_pycauset_type_name(heat->info->type),
              pycauset_element_type(heat->info), term_count(rows, heat->info->rows),
              term_count(cols, heat->info->cols));
@@ -208,9 +213,11 @@ static void draw_text(const matrix_heat *heat, const heat_text_size *size)
     heat_draw_text(&text, stdout);
 }
 
-static int run_on(const cli_args *args, const coffer_pycauset *matrix)
+static int draw(const cli_args *args, const coffer_pycauset *matrix, const char *part)
 {
-    matrix_heat heat = { .info = coffer_pycauset_get_info(matrix), .minus = cli_value(args, "minus") };
+    matrix_heat heat = { .info = coffer_pycauset_get_info(matrix),
+                         .part = part,
+                         .minus = cli_value(args, "minus") };
     heat_layout layout;
     term_text last_row;
     bool picture_wanted = cli_value(args, "output") != NULL;
@@ -242,9 +249,29 @@ static int run_on(const cli_args *args, const coffer_pycauset *matrix)
     return result;
 }
 
+static int draw_all(const cli_args *args, const coffer_pycauset *matrix)
+{
+    return draw(args, matrix, NULL);
+}
+
 static int run(const cli_args *args, coffer_source *src)
 {
-    return pycauset_with_matrix(args, src, 0, run_on);
+    return pycauset_with_matrix(args, src, 0, draw_all);
+}
+
+int pycauset_draw_heat(const cli_args *args, coffer_source *array, const char *part)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    coffer_source *scratch = NULL;
+    coffer_pycauset *matrix = NULL;
+    coffer_status status = coffer_convert_to_matrix(&scratch, array, &opts, &err);
+    if (!status)
+        status = coffer_pycauset_open(&matrix, scratch, NULL, &err);
+    int result = status ? cli_fail(cli_operand(args, 0), &err, NULL) : draw(args, matrix, part);
+    coffer_pycauset_close(matrix);
+    coffer_source_close(scratch);
+    return result;
 }
 
 const cli_format_verb cli_pycauset_heatmap = {
