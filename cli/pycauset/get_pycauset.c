@@ -364,7 +364,7 @@ static int run(const cli_args *args, coffer_source *src)
     if (!cli_number(&generation, args, "generation", 0, 1, UINT64_MAX))
         return CLI_USAGE;
     coffer_source *scratch = NULL;
-    int status = pycauset_open_array(&scratch, args, src);
+    int status = pycauset_open_array(&scratch, args, cli_operand(args, 0), src);
     if (status)
         return status;
     if (scratch) { /* a file of another program: its values, unless something of the metadata is asked for */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-int pycauset_open_array(coffer_source **out, const cli_args *args, coffer_source *src)
+int pycauset_open_array(coffer_source **out, const cli_args *args, const char *path, coffer_source *src)
 {
     static const char *const names[] = { "dataset", "slice" };
     coffer_setting settings[2];
@@ -30,8 +30,8 @@ int pycauset_open_array(coffer_source **out, const cli_args *args, coffer_source
     coffer_status status = coffer_convert_to_matrix(out, src, &opts, &err);
     term_progress_end(&bar);
     if (status == COFFER_E_INVALID_ARGUMENT)
-        return cli_usage(args, "%s: %s", cli_operand(args, 0), err.text);
-    return status ? cli_fail(cli_operand(args, 0), &err, "") : CLI_OK;
+        return cli_usage(args, "%s: %s", path, err.text);
+    return status ? cli_fail(path, &err, "") : CLI_OK;
 }
 
 int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t generation,
@@ -41,7 +41,7 @@ int pycauset_with_matrix(const cli_args *args, coffer_source *src, uint64_t gene
     coffer_pycauset_open_opts opts = COFFER_PYCAUSET_OPEN_OPTS_INIT;
     coffer_pycauset *matrix = NULL;
     coffer_source *scratch = NULL;
-    int result = pycauset_open_array(&scratch, args, src);
+    int result = pycauset_open_array(&scratch, args, cli_operand(args, 0), src);
     if (result)
         return result;
     opts.generation = generation;

@@ -21,9 +21,11 @@ extern const cli_format_notice cli_pycauset_notice;
     {                                                                                                  \
         "slice", 0, "N,N…", NULL, "arrays of three dimensions and more: index in all but the last two" \
     }
-/* A matrix in a temporary file out of an array file of another program; *out stays NULL for a pycauset file.
- * A status other than CLI_OK after a message. */
-int pycauset_open_array(coffer_source **out, const cli_args *args, coffer_source *src);
+/* path : for messages. A matrix in a temporary file out of an array file of another program; *out stays NULL
+ * for a pycauset file. A status other than CLI_OK after a message. */
+int pycauset_open_array(coffer_source **out, const cli_args *args, const char *path, coffer_source *src);
+/* Draws an array of another program in the way of `heatmap`. part : its name, for the heading. */
+int pycauset_draw_heat(const cli_args *args, coffer_source *array, const char *part);
 /* get for an array of another program: a tile, or all values. */
 int pycauset_get_array(const cli_args *args, coffer_source *src);
 bool pycauset_is_tile(const char *what);

@@ -15,6 +15,7 @@ int cli_repair_model(const cli_args *args, const char *kind);
 
 extern const cli_format_verb cli_tensors_get;
 extern const cli_format_verb cli_tensors_stats;
+extern const cli_format_verb cli_tensors_heatmap;
 
 /* A histogram in sixteen characters. */
 enum { SPARK_BINS = 64, SPARK_COLUMNS = 16 };

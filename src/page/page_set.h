@@ -45,8 +45,8 @@ void coffer__page_add_arrays(coffer__page_gallery *gallery, size_t field);
  * read. */
 coffer_status coffer__page_find_damage(coffer__page_set_state *page, const coffer_chunks *chunks,
                                        coffer_error *err);
-/* Covers all samples: "columns.N", the numbers of a field; "order.sample", how a training run reads
- * them; "damaged.…". */
+/* Covers all samples: "columns.N", the numbers of a field; "layout.bytes", where the values are;
+ * "order.sample", how a training run reads them; "damaged.…". */
 coffer_status coffer__page_add_whole(coffer_chunks *chunks, const coffer__page_set_state *page,
                                      uint32_t detail, coffer_error *err);
 

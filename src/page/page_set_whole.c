@@ -5,8 +5,16 @@
 #include "page/page_set.h"
 
 #include <inttypes.h>
+#include <math.h>
 
-enum { MOST_ROWS = 200000, MOST_POSITIONS = 4096, MOST_DAMAGED = 10000, MOST_REASONS = 200, AT_ONCE = 4096 };
+enum {
+    MOST_ROWS = 200000,
+    MOST_POSITIONS = 4096,
+    MOST_DAMAGED = 10000,
+    MOST_REASONS = 200,
+    AT_ONCE = 4096,
+    PARTS = 256
+};
 
 /* ---- Damage ---- */
 
@@ -119,10 +127,43 @@ static coffer_status add_order(coffer_chunks *chunks, const coffer_mldf *set, ui
     return COFFER_OK;
 }
 
+/* ---- Layout ---- */
+
+/* Adds a payload to the parts of the file that it is in. */
+static void add_payload(float *parts, const coffer_mldf_entry *entry, double step)
+{
+    double begin = (double)entry->offset, end = begin + (double)entry->size;
+    for (size_t i = (size_t)(begin / step); i < PARTS && (double)i * step < end; i++)
+        parts[i] += (float)(fmin(end, (double)(i + 1) * step) - fmax(begin, (double)i * step));
+}
+
+/* "layout.bytes": the bytes of each field in equal parts of the file, field by field. */
+static coffer_status add_layout(coffer_chunks *chunks, const coffer_mldf *set, coffer_error *err)
+{
+    uint64_t count = coffer_mldf_sample_count(set), size = coffer_file_size(chunks->files[0]);
+    size_t fields = coffer_mldf_field_count(set);
+    coffer_mldf_entry *entries = coffer__calloc(AT_ONCE, sizeof *entries);
+    coffer_status status = entries ? COFFER_OK : coffer__fail_no_memory(err, AT_ONCE * sizeof *entries);
+    float *bytes = status || size == 0 ? NULL : coffer__chunks_f32(chunks, "layout.bytes", fields * PARTS);
+    for (size_t field = 0; bytes && field < fields && !status; field++)
+        for (uint64_t done = 0; done < count && !status; done += AT_ONCE) {
+            uint64_t step = count - done < AT_ONCE ? count - done : AT_ONCE;
+            entries[0].struct_size = sizeof *entries;
+            status = coffer_mldf_read_entries(entries, set, field, done, step, err);
+            for (uint64_t i = 0; i < step && !status; i++)
+                if (entries[i].present && entries[i].offset < size)
+                    add_payload(bytes + field * PARTS, &entries[i], (double)size / PARTS);
+        }
+    coffer__free(entries);
+    return status;
+}
+
 coffer_status coffer__page_add_whole(coffer_chunks *chunks, const coffer__page_set_state *page,
                                      uint32_t detail, coffer_error *err)
 {
     add_damage(chunks, page, detail);
     coffer_status status = add_columns(chunks, page->sets[0], detail, err);
+    if (!status)
+        status = add_layout(chunks, page->sets[0], err);
     return status ? status : add_order(chunks, page->sets[0], detail, err);
 }

@@ -1,4 +1,4 @@
-# ls -o draws the sizes of the entries, stats -o the values of tensors; names stay text.
+# ls -o draws the sizes of the entries, stats -o histograms, heatmap the values of a tensor; names stay text.
 PYTHONPATH=$DATA/support python3 - <<'PYTHON'
 from models import safetensors
 names = ["layers.0.mlp.down_proj.weight", "layers.1.mlp.down_proj.weight", "<script>alert(1)</script>", "head\u202egpj", "a" * 300]
@@ -11,7 +11,10 @@ echo
 coffer stats model.safetensors -o values.svg
 coffer stats model.safetensors -o values.png --top 2
 coffer stats model.safetensors -o all.png --top 0 --force
-for picture in map.svg values.svg; do
+coffer heatmap model.safetensors
+coffer heatmap model.safetensors -t '<script>alert(1)</script>' -o tensor.svg
+coffer heatmap model.safetensors --tensor nothing || echo "status $?"
+for picture in map.svg values.svg tensor.svg; do
     head -c 5 $picture
     echo
     grep -c -i '<script' $picture

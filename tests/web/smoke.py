@@ -347,6 +347,10 @@ def whole_sets(reports, tests):
     names = [field["name"] for field in page.summary["view"]["fields"]]
     for name in ("label", "score"):
         assert page.numbers_of(f"columns.{names.index(name)}") == [float(sample[name]) for sample in samples], name
+    layout = page.numbers_of("layout.bytes")
+    for index, field in enumerate(page.summary["view"]["fields"]):
+        stored = field["bytes"]["mean"] * field["present"] if field["sizes"] else 0
+        assert abs(sum(layout[256 * index : 256 * (index + 1)]) - stored) < 0.1, field["name"]
     order = [int(line) for line in reports.run("order", path).split()]
     assert page.numbers_of("order.sample") == order
     rank = [int(line) for line in reports.run("order", path, "--rank", "1", "--world", "3", "--worker", "1", "--workers", "2").split()]

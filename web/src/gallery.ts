@@ -151,6 +151,7 @@ export class Gallery {
       (id) => this.show(id),
     );
     this.controls = this.choices.element;
+    document.addEventListener("coffer-theme", () => this.repaint());
     this.show(this.kind.id);
   }
 
@@ -178,6 +179,15 @@ export class Gallery {
   filter(keep: (row: number) => boolean): void {
     this.keep = keep;
     for (const tile of this.tiles) tile.element.hidden = !keep(tile.row);
+  }
+
+  /** In the colors of the theme. */
+  private repaint(): void {
+    for (const element of this.inSight) {
+      const row = this.content.get(element) ?? 0;
+      this.kind.leave?.(row, element as HTMLElement);
+      this.kind.enter?.(row, element as HTMLElement);
+    }
   }
 
   private clear(): void {

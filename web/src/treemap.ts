@@ -22,6 +22,20 @@ interface Cell {
 
 const HUES = [205, 28, 150, 265, 340, 50, 185, 310];
 
+/** The color of a group, by its place in the legend. */
+export function groupColor(place: number): string {
+  const hue = HUES[place % HUES.length] ?? 205;
+  return color("--is-dark") === "1" ? `hsl(${hue} 26% 32%)` : `hsl(${hue} 46% 84%)`;
+}
+
+export function legendKey(place: number): HTMLElement {
+  const key = el("span", { class: "legend-key", "aria-hidden": "true" });
+  const paint = (): void => void (key.style.background = groupColor(place));
+  paint();
+  document.addEventListener("coffer-theme", paint);
+  return key;
+}
+
 /** Bruls, Huizing, van Wijk: rows along the shorter side, while their rectangles become squarer. */
 function layout(items: { item: TreemapItem; index: number }[], width: number, height: number): Cell[] {
   const cells: Cell[] = [];
@@ -86,12 +100,7 @@ export function treemap(label: string, items: TreemapItem[], choose: (index: num
   let query = "";
   let pointed: Cell | undefined;
   const readout = el("p", { class: "readout" });
-  const fill = (group: string, dark: boolean): string => {
-    const hue = HUES[groups.indexOf(group) % HUES.length] ?? 205;
-    return dark ? `hsl(${hue} 26% 32%)` : `hsl(${hue} 46% 84%)`;
-  };
   const drawing = canvas(label, (context, width, height) => {
-    const dark = color("--is-dark") === "1";
     cells = layout(sorted, width, height);
     context.font = `11px ${color("--sans")}`;
     context.textBaseline = "top";
@@ -99,7 +108,7 @@ export function treemap(label: string, items: TreemapItem[], choose: (index: num
       if (cell.width < 0.7 || cell.height < 0.7) continue;
       const hit = query === "" || cell.item.label.toLowerCase().includes(query);
       context.globalAlpha = hit ? 1 : 0.3;
-      context.fillStyle = query !== "" && hit ? color("--match") : fill(cell.item.group, dark);
+      context.fillStyle = query !== "" && hit ? color("--match") : groupColor(groups.indexOf(cell.item.group));
       context.fillRect(cell.x, cell.y, Math.max(cell.width - 1, 0.5), Math.max(cell.height - 1, 0.5));
       if (cell === pointed || cell.item === pointed?.item) {
         context.strokeStyle = color("--ink");
@@ -126,13 +135,7 @@ export function treemap(label: string, items: TreemapItem[], choose: (index: num
     if (cell) choose(cell.index);
   });
   const legend = el("div", { class: "legend" });
-  for (const group of groups.slice(0, 12)) {
-    const key = el("span", { class: "legend-key", "aria-hidden": "true" });
-    const paint = (): void => void (key.style.background = fill(group, color("--is-dark") === "1"));
-    paint();
-    document.addEventListener("coffer-theme", paint);
-    append(legend, key, name(group));
-  }
+  groups.slice(0, 12).forEach((group, place) => append(legend, legendKey(place), name(group)));
   append(readout, el("span", { class: "quiet" }, "Move over a rectangle to see its name."));
   return {
     element: el("div", { class: "treemap" }, drawing.element, readout, legend),

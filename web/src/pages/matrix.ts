@@ -58,7 +58,7 @@ async function pictureSection(shell: Shell, chunks: Chunks, summary: Summary, to
   if (!grid || !chunks.has("grid.values") || grid.width * grid.height === 0) return;
   const both = chunks.has("grid.other");
   const section = both
-    ? shell.section("picture", "Second minus first", `coffer diff ${shell.path(0)} ${shell.path(1)}`)
+    ? shell.section("picture", "Second minus first", `coffer heatmap ${shell.path(1)} --minus ${shell.path(0)} -o change.png`)
     : shell.section("picture", "Values", `coffer heatmap ${shell.path()} -o matrix.png`);
   let cells = await chunks.f32("grid.values");
   if (both) {

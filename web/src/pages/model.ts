@@ -1,12 +1,13 @@
 /** Models: which tensors there are, how large they are, and what their values look like. */
 import { histogram } from "../bars";
 import type { Chunks } from "../chunks";
-import { append, el, name } from "../dom";
+import { append, choice, el, name } from "../dom";
 import { compared, overview } from "../figures";
 import { bytes, count, number, percent, shell as quote, trim } from "../format";
 import { HeatMap } from "../heatmap";
 import { Newest, type Live } from "../live";
 import type { Shell } from "../shell";
+import { sizeTree } from "../size_tree";
 import { VirtualTable, type Column } from "../table";
 import { askHeat, part } from "../tiles";
 import { treemap } from "../treemap";
@@ -146,7 +147,14 @@ function mapSection(shell: Shell, tensors: Tensors): void {
     text: `${tensors.shape[row]} · ${tensors.dtype[row]} · ${bytes(tensors.size[row] ?? 0)}`,
   }));
   const map = treemap("Tensors by bytes and type; the table below has the same numbers", items, () => (location.hash = "tensors"));
-  section.body.append(map.element);
+  const tree = sizeTree(tensors.name, tensors.size);
+  tree.hidden = true;
+  const choices = choice("View", [{ value: "map", label: "map" }, { value: "tree", label: "tree" }], "map", (value) => {
+    map.element.hidden = value !== "map";
+    tree.hidden = value === "map";
+  });
+  append(section.controls, choices.element);
+  section.body.append(map.element, tree);
   shell.onSearch((query) => map.search(query));
 }
 

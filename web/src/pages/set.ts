@@ -1,7 +1,7 @@
 /** Training sets: what a sample consists of, how labels and sizes are distributed, and samples to look at. */
 import { histogram, ranking } from "../bars";
 import type { Chunks } from "../chunks";
-import { append, el, name } from "../dom";
+import { append, canvas, el, name } from "../dom";
 import { compared, overview } from "../figures";
 import { commandPart, Filter, meets, words, type Condition } from "../filter";
 import { bytes, count, counted, trim } from "../format";
@@ -10,6 +10,7 @@ import { answerView, Newest, type Live } from "../live";
 import { Pager } from "../pager";
 import type { Shell } from "../shell";
 import { VirtualTable } from "../table";
+import { groupColor, legendKey } from "../treemap";
 import type { Summary } from "../types";
 
 /** Samples that a server gives at once. */
@@ -64,6 +65,7 @@ export async function setPage(shell: Shell, chunks: Chunks, summary: Summary): P
   else await sampleSection(shell, chunks, summary, fields, samples);
   await damageSection(shell, chunks, damaged);
   await distributionSection(shell, chunks, fields);
+  await layoutSection(shell, chunks, summary, fields);
   await orderSection(shell, chunks, totals[0]?.samples ?? 0);
 }
 
@@ -336,6 +338,37 @@ async function damageSection(shell: Shell, chunks: Chunks, damaged: number): Pro
   table.sortAscending();
   append(section.body, el("p", {}, `${counted(damaged, "sample")} cannot be read completely. `, el("span", { class: "quiet" }, "'coffer repair' saves the others.")), table.element);
   shell.onSearch((query) => table.filter(query));
+}
+
+// ---- Layout ----
+
+const PARTS = 256;
+
+/** The file from its first to its last byte; the height is the share of each field. */
+async function layoutSection(shell: Shell, chunks: Chunks, summary: Summary, fields: Field[]): Promise<void> {
+  const size = Number(summary.files[0]?.info["size"] ?? 0);
+  if (!chunks.has("layout.bytes") || size === 0) return;
+  const cells = await chunks.f32("layout.bytes");
+  const used = fields.map((_, field) => cells.subarray(field * PARTS, (field + 1) * PARTS)).map((part) => part.reduce((sum, value) => sum + value, 0));
+  const shown = fields.map((_, field) => field).filter((field) => (used[field] ?? 0) > 0);
+  if (shown.length === 0) return;
+  const section = shell.section("layout", "Layout of the file", `coffer info ${shell.path()}`);
+  const drawing = canvas("Which fields are where in the file; the sizes are in the legend", (context, width, height) => {
+    for (let part = 0; part < PARTS; part++) {
+      const left = Math.floor((part * width) / PARTS);
+      const right = Math.floor(((part + 1) * width) / PARTS);
+      let top = height;
+      for (const [place, field] of shown.entries()) {
+        const share = Math.min(((cells[field * PARTS + part] ?? 0) * PARTS) / size, top / height);
+        context.fillStyle = groupColor(place);
+        context.fillRect(left, top - share * height, right - left, share * height);
+        top -= share * height;
+      }
+    }
+  });
+  const legend = el("div", { class: "legend" });
+  for (const [place, field] of shown.entries()) append(legend, legendKey(place), name(fields[field]?.name ?? ""), el("span", { class: "quiet" }, bytes(used[field] ?? 0)));
+  append(section.body, el("div", { class: "layout" }, drawing.element), legend, el("p", { class: "quiet" }, "From the first to the last byte. The rest is the header, rows, the allocation table and unused bytes."));
 }
 
 // ---- Order ----
