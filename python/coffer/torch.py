@@ -68,7 +68,7 @@ class QuantLinear(torch.nn.Module):
     """A linear layer that multiplies quantized weights directly, on the CPU. For inference: it has no gradient.
 
     inputs : what the layer's input enters the product as. "f32" (default): as it is. "int8": rounded to 8 bits in blocks of
-    32 numbers, which is several times as fast and changes the result by less than the quantization of the weights does.
+    32 numbers, which is several times as fast and changes the result about as much as weights of q8 do.
 
     >>> layer = QuantLinear.from_linear(torch.nn.Linear(512, 256), "k4")
     >>> layer(torch.ones(3, 512)).shape

@@ -11,6 +11,7 @@
 #ifndef COFFER_QUANT_QUANT_H
 #define COFFER_QUANT_QUANT_H
 
+#include "base/bytes.h"
 #include "coffer/dtype.h"
 #include "coffer/error.h"
 
@@ -157,6 +158,8 @@ float coffer__quant_zero_point(const coffer__quant_run *run);
 static inline uint64_t coffer__quant_load_eight(const uint8_t *codes, unsigned bits)
 {
     uint64_t packed = 0;
+    if (bits == 6) /* which compilers do not make two loads of */
+        return coffer__load_u32(codes) | (uint64_t)coffer__load_u16(codes + 4) << 32;
     for (unsigned i = 0; i < bits; i++)
         packed |= (uint64_t)codes[i] << (8 * i);
     return packed;
@@ -164,6 +167,10 @@ static inline uint64_t coffer__quant_load_eight(const uint8_t *codes, unsigned b
 
 static inline void coffer__quant_unpack_eight(int8_t out[8], const uint8_t *codes, unsigned bits)
 {
+    if (bits == 8) {
+        memcpy(out, codes, 8);
+        return;
+    }
     uint64_t packed = coffer__quant_load_eight(codes, bits);
     for (unsigned i = 0; i < 8; i++) {
         uint8_t at_top = (uint8_t)((packed >> (i * bits)) << (8 - bits));

@@ -61,12 +61,29 @@ HERE size_t folded_place(size_t i, unsigned bits)
     return i / 128 * 128 + i / 8 % 2 * 64 + i % 128 / 16 * 8 + i % 8;
 }
 
-HERE void fold_part(int8_t *part, unsigned bits)
+HERE void fold(int8_t *codes, size_t parts, unsigned bits)
 {
     int8_t folded[COFFER__QUANT_PART];
-    for (size_t i = 0; i < COFFER__QUANT_PART; i++)
-        folded[folded_place(i, bits)] = part[i];
-    memcpy(part, folded, sizeof folded);
+    for (size_t part = 0; part < parts; part++, codes += COFFER__QUANT_PART) {
+        for (size_t i = 0; i < COFFER__QUANT_PART; i++)
+            folded[folded_place(i, bits)] = codes[i];
+        memcpy(codes, folded, sizeof folded);
+    }
+}
+
+static void fold_fours(int8_t *codes, size_t parts)
+{
+    fold(codes, parts, 4);
+}
+
+static void fold_threes(int8_t *codes, size_t parts)
+{
+    fold(codes, parts, 3);
+}
+
+static void fold_twos(int8_t *codes, size_t parts)
+{
+    fold(codes, parts, 2);
 }
 
 HERE __m512i add_products(__m512i sums, __m512i bytes, unsigned bits, const int8_t *x)
@@ -117,16 +134,6 @@ HERE __m512i add_lanes(__m512i a, __m512i b, __m512i c, __m512i d)
     return _mm512_add_epi32(_mm512_unpacklo_epi64(first, second), _mm512_unpackhi_epi64(first, second));
 }
 
-/* The same for numbers that fit into 16 bits: sums of four products with codes of up to six bits. */
-HERE __m512i add_narrow_lanes(__m512i a, __m512i b, __m512i c, __m512i d)
-{
-    const __m512i ones = _mm512_set1_epi16(1);
-    __m512 first = _mm512_castsi512_ps(_mm512_madd_epi16(_mm512_packs_epi32(a, b), ones));
-    __m512 second = _mm512_castsi512_ps(_mm512_madd_epi16(_mm512_packs_epi32(c, d), ones));
-    return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(first, second, 0x88)),
-                            _mm512_castps_si512(_mm512_shuffle_ps(first, second, 0xDD)));
-}
-
 HERE __m512i add_eight_blocks(const uint8_t *codes, const int8_t *x, unsigned bits, bool last)
 {
     const size_t size = (size_t)8 * bits;
@@ -134,8 +141,7 @@ HERE __m512i add_eight_blocks(const uint8_t *codes, const int8_t *x, unsigned bi
     COFFER__UNROLL(4)
     for (size_t i = 0; i < 4; i++)
         sums[i] = sums_of_two(codes + i * size, x + 64 * i, bits, last && i == 3);
-    return bits == 6 ? add_narrow_lanes(sums[0], sums[1], sums[2], sums[3])
-                     : add_lanes(sums[0], sums[1], sums[2], sums[3]);
+    return add_lanes(sums[0], sums[1], sums[2], sums[3]);
 }
 
 /* The sum of each block, in some order; `order` says where each is. */
@@ -267,24 +273,6 @@ HERE ints load_fours(const int8_t *from)
 HERE ints dot_four(ints sums, const uint8_t *codes, ints fours)
 {
     return _mm512_dpbusd_epi32(sums, _mm512_set1_epi32((int)coffer__load_u32(codes)), fours);
-}
-
-static void fold_fours(int8_t *codes, size_t parts)
-{
-    for (size_t part = 0; part < parts; part++)
-        fold_part(codes + part * COFFER__QUANT_PART, 4);
-}
-
-static void fold_threes(int8_t *codes, size_t parts)
-{
-    for (size_t part = 0; part < parts; part++)
-        fold_part(codes + part * COFFER__QUANT_PART, 3);
-}
-
-static void fold_twos(int8_t *codes, size_t parts)
-{
-    for (size_t part = 0; part < parts; part++)
-        fold_part(codes + part * COFFER__QUANT_PART, 2);
 }
 
 #define FOLDS                                                                                                \

@@ -23,6 +23,14 @@ typedef struct floats {
     float of[PANEL];
 } floats;
 
+HERE int32_t dot_block(const int8_t *codes, const int8_t *x)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < COFFER__QUANT_BLOCK; i++)
+        sum += codes[i] * x[i];
+    return sum;
+}
+
 HERE void unpack_part(uint8_t *out, const uint8_t *codes, unsigned bits)
 {
     for (size_t i = 0; i < COFFER__QUANT_PART / 8; i++) {
@@ -34,15 +42,13 @@ HERE void unpack_part(uint8_t *out, const uint8_t *codes, unsigned bits)
 
 HERE sums16 part_sums(const uint8_t *codes, const int8_t *x, const int32_t *x_sums, unsigned bits)
 {
-    uint8_t unpacked[COFFER__QUANT_PART];
     sums16 sums;
     (void)x_sums;
-    unpack_part(unpacked, codes, bits);
     for (size_t block = 0; block < COFFER__QUANT_PART_BLOCKS; block++) {
-        int32_t sum = 0;
-        for (size_t i = block * COFFER__QUANT_BLOCK; i < (block + 1) * COFFER__QUANT_BLOCK; i++)
-            sum += (int8_t)unpacked[i] * x[i];
-        sums.of[block] = sum;
+        int8_t unpacked[COFFER__QUANT_BLOCK];
+        for (size_t i = 0; i < COFFER__QUANT_BLOCK / 8; i++, codes += bits)
+            coffer__quant_unpack_eight(unpacked + 8 * i, codes, bits);
+        sums.of[block] = dot_block(unpacked, x + block * COFFER__QUANT_BLOCK);
     }
     return sums;
 }

@@ -174,9 +174,11 @@ static float scale_of_block(const float *x, uint64_t cols, uint64_t block)
 static void assert_within_rounding(float product, const float *row, const float *x, uint64_t cols,
                                    double zero)
 {
-    double exact = 0.0, rounding = 0.0, magnitudes = 0.0;
+    double exact = 0.0, rounding = 0.0, magnitudes = 0.0, scale = 0.0;
     for (uint64_t i = 0; i < cols; i++) {
-        double scale = (double)scale_of_block(x, cols, i / 32), weight = fabs((double)row[i]) + zero;
+        if (i % 32 == 0)
+            scale = (double)scale_of_block(x, cols, i / 32);
+        double weight = fabs((double)row[i]) + zero;
         exact += (double)row[i] * (double)x[i];
         double miss = scale * 127.0 < 0x1p-119 ? fabs((double)x[i]) : scale * 0.50002;
         rounding += fabs((double)row[i]) * miss;
@@ -249,7 +251,7 @@ static void compare_rounded_type(coffer_dtype dtype, uint64_t cols, uint32_t vec
 
 static void rounded_products_keep_the_bound_and_are_the_same_bits_everywhere(void **state)
 {
-    static const uint64_t cols[] = { 1, 7, 31, 32, 33, 255, 257, 512, 513, 1025, MOST_COLS };
+    static const uint64_t cols[] = { 1, 31, 32, 33, 255, 257, 512, 1025, MOST_COLS };
     static const uint32_t vectors[] = { 1, 8, 9, 18 };
     (void)state;
     for (size_t t = 0; t < COUNT(all_types); t++) {
