@@ -1,11 +1,11 @@
 /* Quantized payloads: decoding beside a non-temporal memset, encoding, products, and how close the fitter
  * comes to the optimum; next to ggml's kernels for the type of the same width.
  *
- *   bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--type WORD] [--json]
+ *   bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--type WORD] [--columns N] [--json]
  *
  * N : rows and columns, a multiple of 256. --cpu-time counts the processor's time instead of the clock's, for
  * a machine that has other work; then what two threads take is halved. --only : decode, encode, products or
- * quality. --type : products of one type. */
+ * quality. --type, --columns : products of one type, with one number of vectors. */
 #include "base/work.h"
 #include "bench.h"
 #include "coffer/coffer.h"
@@ -28,6 +28,7 @@ typedef struct options {
     unsigned runs;
     bool json;
     const char *only, *type;
+    unsigned columns; /* 0 = all */
 } options;
 
 typedef struct bench {
@@ -421,6 +422,8 @@ static void bench_products(bench *all)
     job.x_theirs = room((size_t)2 * MOST * size);
     fill(job.x, MOST * size, GAUSS, 3);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (all->opts.columns && all->opts.columns != kinds[k].columns)
+            continue;
         bench_must(coffer_quant_workers_new(&job.workers,
                                             &(coffer_quant_workers_opts){ sizeof(coffer_quant_workers_opts),
                                                                           kinds[k].threads },
@@ -494,7 +497,7 @@ static void bench_quality(bench *all)
 
 static options read_options(int argc, char **argv)
 {
-    options opts = { 4096, 9, false, NULL, NULL };
+    options opts = { 4096, 9, false, NULL, NULL, 0 };
     for (int i = 1; i < argc; i++) {
         bool more = i + 1 < argc;
         if (!strcmp(argv[i], "--json"))
@@ -509,12 +512,16 @@ static options read_options(int argc, char **argv)
             opts.only = argv[++i];
         else if (!strcmp(argv[i], "--type") && more)
             opts.type = argv[++i];
+        else if (!strcmp(argv[i], "--columns") && more)
+            opts.columns = (unsigned)strtoul(argv[++i], NULL, 10);
         else
             opts.runs = 0;
     }
     if (opts.runs == 0 || opts.runs > 99 || opts.size % 256 != 0 || opts.size == 0 || opts.size > 65536) {
-        fputs("usage: bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--type WORD] [--json]\n",
-              stderr);
+        fputs(
+            "usage: bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--type WORD] [--columns N] "
+            "[--json]\n",
+            stderr);
         exit(2);
     }
     return opts;

@@ -1,4 +1,5 @@
 /* The public calls on payloads in memory. */
+#include "base/dtype.h"
 #include "base/fail.h"
 #include "base/options.h"
 #include "coffer/quant.h"
@@ -74,15 +75,34 @@ coffer_status coffer_quant_decode(void *out, coffer_dtype as, const coffer_quant
     }
 }
 
+#define EXPONENT_BITS 0x7F800000u
+
+/* The first of `count` numbers that is not finite, or count. Pieces are searched without a branch for each
+ * number. */
+static uint64_t find_not_finite(const float *values, uint64_t count)
+{
+    enum { PIECE = 1024 };
+    uint64_t at = 0;
+    for (; at + PIECE <= count; at += PIECE) {
+        uint32_t bad = 0;
+        for (size_t i = 0; i < PIECE; i++)
+            bad |= (coffer__float_bits(values[at + i]) & EXPONENT_BITS) == EXPONENT_BITS;
+        if (bad)
+            break;
+    }
+    while (at < count && isfinite(values[at]))
+        at++;
+    return at;
+}
+
 static coffer_status check_values(const float *values, const coffer__quant_layout *layout, coffer_error *err)
 {
-    for (uint64_t i = 0; i < layout->rows * layout->cols; i++) {
-        if (!isfinite(values[i]))
-            return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
-                                "row %" PRIu64 ", column %" PRIu64 " is %s", i / layout->cols,
-                                i % layout->cols, isnan(values[i]) ? "NaN" : "infinite");
-    }
-    return COFFER_OK;
+    uint64_t count = layout->rows * layout->cols, at = find_not_finite(values, count);
+    if (at == count)
+        return COFFER_OK;
+    return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
+                        "row %" PRIu64 ", column %" PRIu64 " is %s", at / layout->cols, at % layout->cols,
+                        isnan(values[at]) ? "NaN" : "infinite");
 }
 
 static coffer_status check_weights(const float *weights, uint64_t cols, coffer_error *err)

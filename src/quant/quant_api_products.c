@@ -15,8 +15,9 @@
 #define ROWS_AT_A_TIME COFFER__QUANT_ROUNDED_ROWS
 /* Below this many rows, reordering x costs more than it saves. */
 #define ROWS_WORTH_FOLDING 8
-/* Below this many rounded vectors, one after the other is faster than a panel of them. */
-#define VECTORS_WORTH_A_PANEL 4
+/* Fewer rounded vectors are faster one after the other. The same for all processors, because the two ways
+ * differ in the order of sums. */
+#define VECTORS_WORTH_A_PANEL 9
 
 struct coffer_quant_workers {
     coffer__pool *pool;
@@ -65,6 +66,7 @@ typedef struct product {
     float *row_rooms; /* COFFER__QUANT_ROWS rows of numbers for each thread */
     /* Rounded vectors. */
     const float *numbers; /* what is rounded */
+    const coffer__quant_rounded *kernels;
     coffer__quant_panel *panels;
     size_t panel_vectors;
     coffer__quant_room *rooms; /* one for each thread */
@@ -129,15 +131,12 @@ static coffer_status multiply_rounded(void *context, uint64_t index, uint32_t wo
     const product *job = context;
     task_rows rows = rows_of_task(job, index);
     (void)err;
-    if (job->rooms) {
-        coffer__quant_tile tile = { job->layout,  job->payload, job->panels,
-                                    job->columns, rows.first,   rows.count };
+    coffer__quant_tile tile = { job->kernels, job->layout, job->payload, job->panels,
+                                job->columns, rows.first,  rows.count };
+    if (job->rooms)
         coffer__quant_matmul_rounded(&rows.out, &tile, &job->rooms[worker]);
-        return COFFER_OK;
-    }
-    for (uint32_t i = 0; i < job->columns; i++)
-        coffer__quant_matvec_rounded(rows.out.y + i * rows.out.vector_stride, rows.out.row_stride,
-                                     job->layout, job->payload, &job->panels[i], rows.first, rows.count);
+    else
+        coffer__quant_matvec_rounded(&rows.out, &tile);
     return COFFER_OK;
 }
 
@@ -149,7 +148,7 @@ static coffer_status round_panel(void *context, uint64_t index, uint32_t worker,
     for (size_t i = 0; i < job->panel_vectors; i++) {
         uint64_t vector = index * job->panel_vectors + i;
         const float *x = vector < job->columns ? job->numbers + vector * job->layout->cols : NULL;
-        coffer__quant_round(&job->panels[index], job->layout, i, job->panel_vectors, x);
+        coffer__quant_round(&job->panels[index], job->kernels, job->layout, i, job->panel_vectors, x);
     }
     return COFFER_OK;
 }
@@ -232,7 +231,8 @@ static coffer_status run_rounded(product *job, const float *x, coffer_error *err
 {
     bool together = job->columns >= VECTORS_WORTH_A_PANEL;
     job->numbers = x;
-    job->panel_vectors = together ? coffer__quant_panel_vectors() : 1;
+    job->kernels = coffer__quant_rounded_in_use();
+    job->panel_vectors = together ? job->kernels->panel : 1;
     size_t count = (size_t)coffer__divide_up(job->columns, job->panel_vectors);
     coffer__quant_panel panels[COFFER__QUANT_ROUNDED_VECTORS];
     uint64_t size = UINT64_MAX;
@@ -253,6 +253,7 @@ static coffer_status run_rounded(product *job, const float *x, coffer_error *err
     if (!status)
         status = run_rows(job, multiply_rounded, err);
 out:
+    job->panels = NULL;
     coffer__free(memory.memory);
     coffer__free(rooms.memory);
     return status;

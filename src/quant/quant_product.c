@@ -3,6 +3,8 @@
 
 #include "base/cpu.h"
 
+#include <string.h>
+
 static const coffer__quant_dots *dots_in_use(void)
 {
 #if defined(__x86_64__)
@@ -35,13 +37,14 @@ void coffer__quant_matvec(float *y, const coffer__quant_layout *layout, const ui
                           const coffer__quant_vector *x, uint64_t first, uint64_t count)
 {
     const coffer__quant_dots *dots = dots_in_use();
+    if (!layout->cols) {
+        memset(y, 0, (size_t)count * sizeof *y);
+        return;
+    }
+    coffer__quant_run run = coffer__quant_run_of_row(layout, payload, first);
     for (uint64_t i = 0; i < count; i++) {
-        if (!layout->cols) {
-            y[i] = 0.0f;
-            continue;
-        }
-        coffer__quant_run run = coffer__quant_run_of_row(layout, payload, first + i);
         y[i] = dots->dot[layout->type->index](&run, x);
+        coffer__quant_next_row(&run, layout);
     }
 }
 

@@ -37,7 +37,7 @@ HERE long long eight_codes(const uint8_t *codes, unsigned bits)
 /* A block of codes as bytes with a sign. */
 HERE __m256i unpack_block(const uint8_t *codes, unsigned bits)
 {
-    const __m256i half = _mm256_set1_epi8((char)(1 << (bits - 1)));
+    const __m256i half = _mm256_set1_epi8((char)(128u >> (8 - bits)));
     __m256i all;
     if (bits == 8)
         return load_bytes(codes);

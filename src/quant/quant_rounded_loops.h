@@ -6,6 +6,7 @@
  *   part_sums             codes of a part times numbers of a vector, as sums16
  *   part_factors          the factors of its blocks, as floats16
  *   unpack_part           its codes as bytes
+ *   FOLDS                 functions that put a vector into the order that part_sums wants, if any
  *   ints, floats          a number for each vector of a panel, with load_floats, store_floats, add, multiply,
  *                         to_floats and everywhere
  *   first_sums, dot_four  where the sum of a block begins, and four codes of a row times four numbers of each
@@ -17,6 +18,13 @@
 
 #include <math.h>
 #include <string.h>
+
+#ifndef FOLDS
+#define FOLDS \
+    {         \
+        NULL  \
+    }
+#endif
 
 #define FOUR 4 /* codes that dot_four takes */
 #define BLOCK_FOURS (COFFER__QUANT_BLOCK / FOUR)
@@ -122,6 +130,15 @@ HERE floats16 part_products(const uint8_t *codes, floats16 factors, const coffer
     return multiply16(to_floats16(sums), multiply16(factors, load16(x->scales + block)));
 }
 
+#define PREFETCH_AHEAD 1024 /* bytes */
+
+/* Codes come from memory; by itself the processor does not fetch past a page. */
+HERE void prefetch(const uint8_t *codes, size_t size)
+{
+    for (size_t at = 0; at < size; at += 64)
+        __builtin_prefetch(codes + PREFETCH_AHEAD + at, 0, 3);
+}
+
 HERE float dot_rounded(const coffer__quant_run *run, const coffer__quant_panel *x, unsigned bits,
                        coffer__quant_family family)
 {
@@ -129,10 +146,12 @@ HERE float dot_rounded(const coffer__quant_run *run, const coffer__quant_panel *
     const size_t size = bits * COFFER__QUANT_PART / 8;
     floats16 sum = no_sum16();
     size_t part = 0;
-    for (; part < whole_parts(run); part++)
+    for (; part < whole_parts(run); part++) {
+        prefetch(codes + part * size, size);
         sum = add16(sum, part_products(codes + part * size,
                                        part_factors(run, part * COFFER__QUANT_PART_BLOCKS, family), x, part,
                                        bits));
+    }
     for (; part * COFFER__QUANT_PART < run->elements; part++) {
         copied_part copy = copy_part(run, part, bits, family);
         sum = add16(sum, part_products(copy.codes, load16(copy.factors), x, part, bits));
@@ -210,10 +229,11 @@ ROUNDED_KERNELS(k2, 2, COFFER__QUANT_SUPERS)
 ROUNDED_KERNELS(int8, 8, COFFER__QUANT_WHOLE)
 ROUNDED_KERNELS(int4, 4, COFFER__QUANT_WHOLE)
 
-#define ALL_ROUNDED                                                                                         \
-    {                                                                                                       \
-        PANEL, TILE_ROWS, round_vector,                                                                     \
-            { dot_q8, dot_q4, dot_k6, dot_k4, dot_k3, dot_k2, dot_int8, dot_int4 },                         \
-            { unpack_q8, unpack_q4, unpack_k6, unpack_k4, unpack_k3, unpack_k2, unpack_int8, unpack_int4 }, \
-            tile_part                                                                                       \
+#define OF_ALL_TYPES(act)                                                                  \
+    {                                                                                      \
+        act##_q8, act##_q4, act##_k6, act##_k4, act##_k3, act##_k2, act##_int8, act##_int4 \
+    }
+#define ALL_ROUNDED                                                                               \
+    {                                                                                             \
+        PANEL, TILE_ROWS, round_vector, FOLDS, OF_ALL_TYPES(dot), OF_ALL_TYPES(unpack), tile_part \
     }

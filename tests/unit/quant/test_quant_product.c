@@ -178,7 +178,8 @@ static void assert_within_rounding(float product, const float *row, const float 
     for (uint64_t i = 0; i < cols; i++) {
         double scale = (double)scale_of_block(x, cols, i / 32), weight = fabs((double)row[i]) + zero;
         exact += (double)row[i] * (double)x[i];
-        rounding += fabs((double)row[i]) * scale * 0.50002;
+        double miss = scale * 127.0 < 0x1p-119 ? fabs((double)x[i]) : scale * 0.50002;
+        rounding += fabs((double)row[i]) * miss;
         magnitudes += weight * (fabs((double)x[i]) + scale);
     }
     double bound = rounding + ((double)cols / 32.0 + 8.0) * 0x1p-24 * magnitudes;
@@ -249,7 +250,7 @@ static void compare_rounded_type(coffer_dtype dtype, uint64_t cols, uint32_t vec
 static void rounded_products_keep_the_bound_and_are_the_same_bits_everywhere(void **state)
 {
     static const uint64_t cols[] = { 1, 7, 31, 32, 33, 255, 257, 512, 513, 1025, MOST_COLS };
-    static const uint32_t vectors[] = { 1, 3, 4, 18 };
+    static const uint32_t vectors[] = { 1, 8, 9, 18 };
     (void)state;
     for (size_t t = 0; t < COUNT(all_types); t++) {
         for (size_t c = 0; c < COUNT(cols); c++) {
@@ -271,7 +272,8 @@ static void the_largest_codes_and_numbers_are_summed_exactly(void **state)
     enum { COLS = 512 };
     coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;
     coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
-    float x[6 * COLS], y[6], scale = 1.0f;
+    enum { VECTORS = 10 };
+    float x[VECTORS * COLS], y[VECTORS], scale = 1.0f;
     uint8_t payload[64 + COLS] = { 0 };
     (void)state;
     memcpy(payload, &scale, sizeof scale);
@@ -288,8 +290,8 @@ static void the_largest_codes_and_numbers_are_summed_exactly(void **state)
         setenv("COFFER_CPU", levels[l], 1);
         assert_int_equal(coffer_quant_matvec(y, &tensor, x, &opts, NULL), COFFER_OK);
         assert_true(y[0] == -128.0f * 127.0f * COLS);
-        assert_int_equal(coffer_quant_matmul(y, &tensor, x, 6, &opts, NULL), COFFER_OK);
-        for (size_t i = 0; i < 6; i++)
+        assert_int_equal(coffer_quant_matmul(y, &tensor, x, VECTORS, &opts, NULL), COFFER_OK);
+        for (size_t i = 0; i < VECTORS; i++)
             assert_true(y[i] == (i % 2 ? 128.0f : -128.0f) * 127.0f * COLS);
     }
     unsetenv("COFFER_CPU");
@@ -297,12 +299,13 @@ static void the_largest_codes_and_numbers_are_summed_exactly(void **state)
 
 static void a_number_that_is_not_finite_makes_the_product_nan(void **state)
 {
+    enum { VECTORS = 10 };
     static const float bad[] = { NAN, INFINITY, -INFINITY };
     coffer__quant_layout layout;
     uint8_t *payload = random_payload(&layout, COFFER_DTYPE_Q4, 600);
     coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;
     coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
-    float x[4 * 600], y[ROWS * 4];
+    float x[VECTORS * 600], y[ROWS * VECTORS];
     (void)state;
     tensor.dtype = COFFER_DTYPE_Q4;
     tensor.rows = ROWS;
@@ -318,9 +321,9 @@ static void a_number_that_is_not_finite_makes_the_product_nan(void **state)
             x[600 + 599] = bad[b];
             assert_int_equal(coffer_quant_matvec(y, &tensor, x + 600, &opts, NULL), COFFER_OK);
             assert_true(isnan(y[0]) && isnan(y[ROWS - 1]));
-            assert_int_equal(coffer_quant_matmul(y, &tensor, x, 4, &opts, NULL), COFFER_OK);
-            for (size_t i = 0; i < ROWS * 4; i++)
-                assert_true(i % 4 == 1 ? isnan(y[i]) : y[i] == 0.0f);
+            assert_int_equal(coffer_quant_matmul(y, &tensor, x, VECTORS, &opts, NULL), COFFER_OK);
+            for (size_t i = 0; i < ROWS * VECTORS; i++)
+                assert_true(i % VECTORS == 1 ? isnan(y[i]) : y[i] == 0.0f);
         }
     }
     unsetenv("COFFER_CPU");
@@ -335,14 +338,14 @@ static void products_without_rows_columns_or_vectors_are_empty_or_zero(void **st
         for (size_t t = 0; t < COUNT(all_types); t++) {
             coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;
             coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
-            float y[ROWS * 5];
+            float y[ROWS * 10];
             opts.inputs = (coffer_quant_inputs)inputs;
             tensor.dtype = all_types[t];
             tensor.rows = ROWS;
             tensor.payload = "";
             memset(y, 0x7F, sizeof y);
             assert_int_equal(coffer_quant_matvec(y, &tensor, numbers, &opts, NULL), COFFER_OK);
-            assert_int_equal(coffer_quant_matmul(y, &tensor, numbers, 5, &opts, NULL), COFFER_OK);
+            assert_int_equal(coffer_quant_matmul(y, &tensor, numbers, 10, &opts, NULL), COFFER_OK);
             for (size_t i = 0; i < COUNT(y); i++)
                 assert_true(y[i] == 0.0f);
             assert_int_equal(coffer_quant_matmul(NULL, &tensor, numbers, 0, &opts, NULL), COFFER_OK);
