@@ -169,14 +169,12 @@ static void choose_pattern(tokenizer *tok, const json *root)
     const json *pre = json_get(root, "pre_tokenizer"), *split = find_part(pre, "pretokenizers", "Split");
     const char *regex = json_text(json_get(split, "pattern"), "Regex");
     tok->gpt2 = !split;
-    tok->digits = tok->gpt2                                                          ? INT32_MAX
-                  : strncmp(regex + (split ? sizeof words - 1 : 0), "{1,3}", 5) == 0 ? 3
-                                                                                     : 1;
+    if (split && strncmp(regex, words, sizeof words - 1) != 0)
+        die("tokenizer.json: the pattern of words is not that of Llama 3 or Qwen: %.60s", regex);
+    tok->digits = !split ? INT32_MAX : strncmp(regex + sizeof words - 1, "{1,3}", 5) == 0 ? 3 : 1;
     tok->digits_apart = json_true(find_part(pre, "pretokenizers", "Digits"), "individual_digits");
     if (tok->digits_apart)
         tok->digits = 1;
-    if (split && strncmp(regex, words, sizeof words - 1) != 0)
-        die("tokenizer.json: the pattern of words is not that of Llama 3 or Qwen: %.60s", regex);
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         die("the locale C.UTF-8 is missing, which says what a letter is");
 }
