@@ -37,7 +37,10 @@ COFFER_API_STATUS coffer_quant_decode(void *out, coffer_dtype as, const coffer_q
 typedef enum coffer_quant_method {
     COFFER_QUANT_FIT = 0, /* small squared error, by search */
     COFFER_QUANT_ABSMAX,  /* bit for bit as the original program */
-    COFFER_QUANT_EXACT    /* the true optimum; very slow */
+    COFFER_QUANT_EXACT,   /* the true optimum; very slow */
+    /* Small error of a layer's output: of tensors that were quantized with second moments of their inputs.
+     * Only recorded, not a method to ask for. */
+    COFFER_QUANT_CALIBRATED
 } coffer_quant_method;
 
 typedef struct coffer_quant_encode_opts {

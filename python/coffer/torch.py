@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 
-from . import _arrays, _core
+from . import _arrays, _core, _torch_calibrate
 from . import mcf as _mcf
 from ._torch_data import BatchSampler, Dataset, IterableDataset, allocate, collate
 from ._torch_scan import scan
@@ -19,8 +19,8 @@ from ._torch_tensors import from_numpy, to_stored
 
 Path = Union[str, "os.PathLike[str]"]
 
-__all__ = ["from_numpy", "to_stored", "load_file", "save_file", "load_state_dict", "QuantLinear", "quantize", "Dataset",
-           "BatchSampler", "IterableDataset", "allocate", "collate", "scan"]
+__all__ = ["from_numpy", "to_stored", "load_file", "save_file", "load_state_dict", "QuantLinear", "quantize", "calibrate",
+           "Dataset", "BatchSampler", "IterableDataset", "allocate", "collate", "scan"]
 
 # ---- Tensors ----
 
@@ -138,3 +138,20 @@ def quantize(model: torch.nn.Module, quant_type: str = "k4", *, layers: "Sequenc
         owner = model.get_submodule(parent)
         setattr(owner, child, QuantLinear.from_linear(linear, quant_type, method=method, inputs=inputs))
     return model
+
+
+def calibrate(model: torch.nn.Module, batches: "Iterable[Any]", out: Path, *, layers: "Sequence[str]" = ("*",),
+              overwrite: bool = False) -> "Dict[str, int]":
+    """Runs a model on batches and writes the second moments of the inputs of its Linear layers, which
+    coffer.mcf.quantize(..., hessian=out) and `coffer quantize --hessian` use.
+
+    batches : each is the argument of the model, a tuple of arguments, or a dict of named ones. Some thousand rows (tokens)
+    in all are enough; more than a layer has inputs. out : an .mcf or .safetensors file. layers : patterns of names. The
+    result is the number of rows that each layer has seen. Takes 8 bytes of memory for each pair of inputs of a layer: a
+    large model can be calibrated a few layers at a time.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(8, 4))
+    >>> coffer.torch.calibrate(model, [torch.ones(3, 8), torch.eye(8)], "moments.mcf")
+    {'0': 11}
+    """
+    return _torch_calibrate.run(model, batches, out, _matching(model, layers), overwrite)

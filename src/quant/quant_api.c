@@ -130,6 +130,9 @@ coffer_status coffer_quant_encode(void *payload, const coffer_quant_tensor *tens
         return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
                             "%s has a single scale per tensor and cannot be encoded by rows",
                             coffer_dtype_name(tensor->dtype));
+    if (options.method > COFFER_QUANT_EXACT)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "unknown method %d",
+                            (int)options.method);
     status = check_values(values, &layout, err);
     if (!status)
         status = check_weights(options.weights, layout.cols, err);

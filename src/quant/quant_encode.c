@@ -256,7 +256,7 @@ static void put_unit(const coffer__quant_output *out, const coffer__quant_rows *
 
 /* ---- The methods ---- */
 
-static coffer__quant_fitter fitter_in_use(void)
+coffer__quant_fitter coffer__quant_fitter_in_use(void)
 {
 #if defined(__x86_64__)
     switch (coffer__cpu()) {
@@ -287,7 +287,7 @@ static void fit_rows(const coffer__quant_output *out, const coffer__quant_rows *
 {
     size_t blocks = unit_blocks(rows->type), together = COFFER__QUANT_LANES / blocks;
     uint64_t units = rows->rows * row_units(rows);
-    coffer__quant_fitter fit = fitter_in_use();
+    coffer__quant_fitter fit = coffer__quant_fitter_in_use();
     coffer__quant_lanes lanes = { .weighted = rows->weights != NULL };
     coffer__quant_fitted fitted;
     coffer__quant_unit unit;
@@ -343,4 +343,11 @@ void coffer__quant_encode_rows(const coffer__quant_output *out, const coffer__qu
         quant_exact(&unit, rows->type, blocks);
         put_unit(out, rows, i, &unit);
     }
+}
+
+void coffer__quant_put_unit(const coffer__quant_output *out, const coffer__quant_rows *rows, uint64_t row,
+                            uint64_t column, const coffer__quant_unit *unit)
+{
+    uint64_t number = column / COFFER__QUANT_BLOCK / unit_blocks(rows->type);
+    put_unit(out, rows, row * row_units(rows) + number, unit);
 }

@@ -96,5 +96,10 @@ void coffer__quant_fit_avx2(coffer__quant_fitted *out, const coffer__quant_lanes
                             const coffer__quant_type *type);
 void coffer__quant_fit_avx512(coffer__quant_fitted *out, const coffer__quant_lanes *lanes,
                               const coffer__quant_type *type);
+/* The fitter of the processor. */
+coffer__quant_fitter coffer__quant_fitter_in_use(void);
+/* Packs a unit into the payload. column : its first. */
+void coffer__quant_put_unit(const coffer__quant_output *out, const coffer__quant_rows *rows, uint64_t row,
+                            uint64_t column, const coffer__quant_unit *unit);
 
 #endif

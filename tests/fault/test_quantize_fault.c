@@ -1,6 +1,7 @@
 /* Every allocation and every file operation of quantizing fails once: no leak, no litter, the old file as it
  * was. */
 #include "support/fault.h"
+#include "support/model.h"
 #include "support/weights.h"
 
 #include <stdio.h>
@@ -41,6 +42,35 @@ static coffer_status with_importances(const char *folder, void *context, coffer_
     opts.rules = &rule;
     opts.rule_count = 1;
     opts.weights = temp_path(folder, "weights.mcf");
+    return quantize(folder, &opts, err);
+}
+
+/* Moments of "w" in weights.mcf. */
+static void setup_moments(const char *folder, void *context)
+{
+    static const uint64_t dims[] = { 64, 64 }, one = 1;
+    static const int64_t count = 9;
+    float sums[64 * 64];
+    coffer_mcf_writer *writer = NULL;
+    setup(folder, context);
+    for (size_t i = 0; i < 64 * 64; i++)
+        sums[i] = i / 64 == i % 64 ? 2.0f : 1.0f;
+    assert_int_equal(coffer_mcf_writer_create(&writer, temp_path(folder, "weights.mcf"), &model_overwrite,
+                                              NULL),
+                     COFFER_OK);
+    assert_int_equal(model_add(writer, "w.moments", COFFER_DTYPE_F32, 2, dims, sums, NULL), COFFER_OK);
+    assert_int_equal(model_add(writer, "w.count", COFFER_DTYPE_I64, 1, &one, &count, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
+}
+
+/* Every way of using them: the estimate of a target, its measurements, and the result. */
+static coffer_status with_moments(const char *folder, void *context, coffer_error *err)
+{
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    opts.overwrite = true;
+    (void)context;
+    opts.hessian = temp_path(folder, "weights.mcf");
+    opts.min_snr = 25;
     return quantize(folder, &opts, err);
 }
 
@@ -108,6 +138,13 @@ static const char *verify(const char *folder, void *context, const fault_case *w
 static void quantizing_with_importances_leaves_the_old_file_or_the_new_one(void **state)
 {
     const fault_test test = { setup, with_importances, verify, NULL };
+    (void)state;
+    fault_each(&test);
+}
+
+static void quantizing_with_moments_leaves_the_old_file_or_the_new_one(void **state)
+{
+    const fault_test test = { setup_moments, with_moments, verify, NULL };
     (void)state;
     fault_each(&test);
 }
@@ -218,6 +255,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantizing_with_importances_leaves_the_old_file_or_the_new_one),
+        cmocka_unit_test(quantizing_with_moments_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(quantizing_to_a_target_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(quantizing_with_one_scale_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(quantizing_in_parts_leaves_the_old_file_or_the_new_one),

@@ -121,6 +121,12 @@ coffer_status coffer_mcf_pack(const char *out_path, const char *const *inputs, s
     for (size_t i = 0; !status && i < input_count; i++)
         status = coffer__fail_input(err, coffer__mcf_pack_add_input(&pack, inputs[i], err),
                                     input_count > 1 ? inputs[i] : NULL);
+    if (!status && pack.set_count == 0 && pack.resource_count == 0)
+        status = coffer__fail_input(err,
+                                    coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                                                 "neither tensors nor a configuration in it; name a folder, "
+                                                 "a .safetensors, .gguf or .mcf file"),
+                                    NULL);
     if (!status && !pack.info.model_name)
         status = coffer__mcf_pack_name(&pack, inputs[0], false, err);
     if (!status)

@@ -45,7 +45,10 @@ typedef struct gguf_job {
     bool as_is;         /* also names and types that llama.cpp refuses */
     coffer__gguf_hf hf; /* of a model that gets the names of llama.cpp */
     bool renamed;
-    size_t left_out; /* tensors that llama.cpp does not have */
+    size_t left_out; /* tensors that llama.cpp computes itself */
+    const char
+        *unknown; /* the first of the tensors that its architecture does not have; they keep their names */
+    size_t unknown_count;
     coffer__type_changes changes;
     coffer__tensors_stream *stream;
     coffer__sink *sink;
@@ -75,12 +78,9 @@ static coffer_status rename_chosen(coffer__gguf_match *match, gguf_job *export, 
     coffer__buffer gguf_name = COFFER__BUFFER_INIT;
     coffer_status status = COFFER_OK;
     *match = coffer__gguf_name_of(&gguf_name, export->hf.arch, name);
-    if (*match == COFFER__GGUF_UNKNOWN)
-        status = coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                              "\"%s\" is not a tensor of llama.cpp's architecture \"%s\": leave it out with "
-                              "--exclude, or keep all names with --as-is",
-                              name, export->hf.arch->name);
-    else if (gguf_name.failed)
+    if (*match == COFFER__GGUF_UNKNOWN && !export->unknown_count++)
+        export->unknown = name;
+    if (gguf_name.failed)
         status = coffer__fail_no_memory(err, gguf_name.len);
     if (!status && *match == COFFER__GGUF_RENAMED) {
         if (coffer__gguf_prefix_len(export->hf.arch, name))
@@ -302,6 +302,12 @@ static void note_missing(const gguf_job *export, const coffer__gguf_written *wri
 {
     coffer__buffer text = COFFER__BUFFER_INIT;
     put_refused(&text, export);
+    if (export->unknown)
+        coffer__buffer_printf(
+            &text,
+            "tensors that its architecture \"%s\" does not have: %zu (\"%s\"; --exclude leaves "
+            "them out); ",
+            export->hf.arch->name, export->unknown_count, export->unknown);
     if (!written->has_arch)
         coffer__buffer_printf(&text, "general.architecture is \"%s\"; ", written->arch);
     if (export->selection.count && !has_tensor(export, "token_embd.weight"))
@@ -343,6 +349,16 @@ static const coffer__gguf_type *main_type(const gguf_job *export)
     return totals.largest;
 }
 
+/* Returns the number of keys. */
+static unsigned put_names(coffer__buffer *keys, const char *key, const coffer__tensors_names *names)
+{
+    if (names->count == 0)
+        return 0;
+    coffer__gguf_put_key(keys, key, strlen(key), COFFER__GGUF_ARRAY);
+    coffer__tensors_names_put_gguf(keys, names);
+    return 1;
+}
+
 static const char rope_factors_name[] = "rope_freqs.weight";
 
 static coffer_status write_header(const gguf_job *export, coffer_error *err)
@@ -352,17 +368,16 @@ static coffer_status write_header(const gguf_job *export, coffer_error *err)
     coffer__gguf_written written = { .quantized = export->quantized,
                                      .main_type = main_type(export),
                                      .hf = export->renamed ? &export->hf : NULL };
-    coffer__tensors_names damaged = { 0 };
+    coffer__tensors_names damaged = { 0 }, lost = { 0 };
     coffer_status status = coffer__gguf_put_model(&keys, &written, model, &export->job->limits, err);
     if (!status)
         status = coffer__tensors_damaged_names(&damaged, export->set, &export->selection, err);
-    if (damaged.count) {
-        static const char key[] = COFFER__TENSORS_DAMAGED_KEY;
-        coffer__gguf_put_key(&keys, key, sizeof key - 1, COFFER__GGUF_ARRAY);
-        coffer__tensors_names_put_gguf(&keys, &damaged);
-        written.key_count++;
-    }
+    if (!status)
+        status = coffer__tensors_lost_names(&lost, export->set, err);
+    written.key_count += put_names(&keys, COFFER__TENSORS_DAMAGED_KEY, &damaged);
+    written.key_count += put_names(&keys, COFFER__TENSORS_LOST_KEY, &lost);
     coffer__tensors_names_free(&damaged);
+    coffer__tensors_names_free(&lost);
     bool has_factors = export->renamed && export->hf.rope_factors;
     coffer__gguf_put_header(&header, export->selection.count + has_factors, written.key_count);
     coffer__buffer_append(&header, keys.data, keys.len);

@@ -174,6 +174,10 @@ void coffer__tensors_names_put_gguf(struct coffer__buffer *out, const coffer__te
 /* The names that the file has under the key; none for kinds of file that do not record any. */
 coffer_status coffer__tensors_recorded_names(coffer__tensors_names *out, const coffer_tensors *set,
                                              const char *key, coffer_error *err);
+/* The tensors that an earlier repair could not save, for COFFER__TENSORS_LOST_KEY of a file that is written
+ * from the set. */
+coffer_status coffer__tensors_lost_names(coffer__tensors_names *out, const coffer_tensors *set,
+                                         coffer_error *err);
 /* The names for COFFER__TENSORS_DAMAGED_KEY of a file that is written from a selection of the set, sorted:
  * those that the input records, and where the caller accepts damage (coffer_source_keep_damaged) those that
  * are damaged now, sections included. Reads their payloads then. */

@@ -74,20 +74,32 @@ static coffer_status restore_kept(tensor_export *export, const coffer_mcf_model_
     return status;
 }
 
-/* Damage that the caller accepts stays recorded, so that a check of the new file reports it. */
+static coffer_status put_names(tensor_export *export, const char *key, const coffer__tensors_names *names,
+                               coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer__tensors_names_put_json(&text, names);
+    coffer_status status = text.failed ? coffer__fail_no_memory(err, text.len) : COFFER_OK;
+    if (!status && names->count)
+        status =
+            coffer__safetensors_metadata_add(&export->restored, key, (const char *)text.data, text.len, err);
+    coffer__buffer_free(&text);
+    return status;
+}
+
+/* Losses, and damage that the caller accepts, stay recorded, so that a check of the new file reports them. */
 static coffer_status record_damage(tensor_export *export, coffer_error *err)
 {
-    coffer__tensors_names names = { 0 };
-    coffer__buffer text = COFFER__BUFFER_INIT;
-    coffer_status status = coffer__tensors_damaged_names(&names, export->set, &export->selection, err);
-    coffer__tensors_names_put_json(&text, &names);
-    if (!status && text.failed)
-        status = coffer__fail_no_memory(err, text.len);
-    if (!status && names.count)
-        status = coffer__safetensors_metadata_add(&export->restored, COFFER__TENSORS_DAMAGED_KEY,
-                                                  (const char *)text.data, text.len, err);
-    coffer__buffer_free(&text);
-    coffer__tensors_names_free(&names);
+    coffer__tensors_names damaged = { 0 }, lost = { 0 };
+    coffer_status status = coffer__tensors_damaged_names(&damaged, export->set, &export->selection, err);
+    if (!status)
+        status = coffer__tensors_lost_names(&lost, export->set, err);
+    if (!status)
+        status = put_names(export, COFFER__TENSORS_DAMAGED_KEY, &damaged, err);
+    if (!status)
+        status = put_names(export, COFFER__TENSORS_LOST_KEY, &lost, err);
+    coffer__tensors_names_free(&damaged);
+    coffer__tensors_names_free(&lost);
     return status;
 }
 

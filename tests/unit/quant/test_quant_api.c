@@ -115,6 +115,9 @@ static void what_cannot_be_done_is_refused_with_its_numbers(void **state)
     opts.weights = weights;
     assert_int_equal(coffer_quant_encode((void *)(uintptr_t)tensor.payload, &tensor, values, &opts, &err),
                      COFFER_E_BAD_VALUE);
+    opts.method = COFFER_QUANT_CALIBRATED;
+    assert_int_equal(coffer_quant_encode((void *)(uintptr_t)tensor.payload, &tensor, values, &opts, &err),
+                     COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(coffer_quant_decode(values, COFFER_DTYPE_F32, &tensor, ROWS, 1, &err),
                      COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(coffer_quant_decode(values, COFFER_DTYPE_F64, &tensor, 0, 1, &err),
