@@ -322,7 +322,7 @@ static void place_heads(const model *m, float *heads, uint32_t count, const floa
 }
 
 /* One head of a token: the values of all positions up to its own, weighted by their keys. */
-static void attend(const model *m, const layer *l, float *out, const float *query, uint32_t head,
+static void attend(const model *m, const layer *l, float *restrict out, const float *query, uint32_t head,
                    uint32_t position)
 {
     size_t kv_size = (size_t)m->kv_heads * m->head_dim;
@@ -338,7 +338,7 @@ static void attend(const model *m, const layer *l, float *out, const float *quer
     }
     memset(out, 0, m->head_dim * sizeof *out);
     for (uint32_t i = 0; i <= position; i++) {
-        const float *value = l->values + i * kv_size + offset;
+        const float *restrict value = l->values + i * kv_size + offset;
         float weight = m->scores[i] / sum;
         for (size_t j = 0; j < m->head_dim; j++)
             out[j] += weight * value[j];

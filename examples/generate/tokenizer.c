@@ -29,11 +29,12 @@ struct tokenizer {
     int count;
     added *added;
     size_t added_count;
-    bool bytes;       /* byte-level */
-    bool whole_words; /* a word that is a token is not merged */
-    bool prefix;      /* a space goes before the text */
-    int digits;       /* of a number that stay together */
-    bool gpt2;        /* the older pattern of words */
+    bool bytes;        /* byte-level */
+    bool whole_words;  /* a word that is a token is not merged */
+    bool prefix;       /* a space goes before the text */
+    int digits;        /* of a number that stay together */
+    bool gpt2;         /* the older pattern of words */
+    bool digits_apart; /* also from a space before them */
     int begin, unknown;
     int byte_tokens[256];
 };
@@ -168,9 +169,12 @@ static void choose_pattern(tokenizer *tok, const json *root)
     const json *pre = json_get(root, "pre_tokenizer"), *split = find_part(pre, "pretokenizers", "Split");
     const char *regex = json_text(json_get(split, "pattern"), "Regex");
     tok->gpt2 = !split;
-    tok->digits = strncmp(regex + (split ? sizeof words - 1 : 0), "{1,3}", 5) == 0 ? 3 : 1;
     if (split && strncmp(regex, words, sizeof words - 1) != 0)
         die("tokenizer.json: the pattern of words is not that of Llama 3 or Qwen: %.60s", regex);
+    tok->digits = !split ? INT32_MAX : strncmp(regex + sizeof words - 1, "{1,3}", 5) == 0 ? 3 : 1;
+    tok->digits_apart = json_true(find_part(pre, "pretokenizers", "Digits"), "individual_digits");
+    if (tok->digits_apart)
+        tok->digits = 1;
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         die("the locale C.UTF-8 is missing, which says what a letter is");
 }
@@ -363,7 +367,8 @@ static size_t space_length(const tokenizer *tok, const char *text, size_t len, s
     }
     if (line > at && !tok->gpt2)
         return line - at;
-    return kind == TEXT_END || last == at ? end - at : last - at;
+    bool at_end = kind == TEXT_END || (kind == NUMBER && tok->digits_apart);
+    return at_end || last == at ? end - at : last - at;
 }
 
 static size_t word_length(const tokenizer *tok, const char *text, size_t len, size_t at)
@@ -378,8 +383,8 @@ static size_t word_length(const tokenizer *tok, const char *text, size_t len, si
     if (after == LETTER && (tok->gpt2 ? space : kind == SPACE || kind == OTHER))
         return n + run(text, len, at + n, LETTER, INT32_MAX);
     if (kind == NUMBER)
-        return run(text, len, at, NUMBER, tok->gpt2 ? INT32_MAX : tok->digits);
-    if (tok->gpt2 && space && after == NUMBER)
+        return run(text, len, at, NUMBER, tok->digits);
+    if (tok->gpt2 && space && after == NUMBER && !tok->digits_apart)
         return 1 + run(text, len, at + 1, NUMBER, INT32_MAX);
     if (kind == OTHER || (space && after == OTHER)) {
         size_t signs =

@@ -243,6 +243,14 @@ bool coffer__gguf_wants_hf_names(const coffer__convert_job *job)
     return names && strcmp(names, "hf") == 0;
 }
 
+/* The prefix that the value of COFFER__GGUF_NAMES says, if it is one of the architecture. */
+static const char *prefix_of(const coffer__gguf_arch *arch, const char *names)
+{
+    const char *prefix = strchr(names, ':');
+    return prefix && prefix[1] && coffer__gguf_prefix_len(arch, prefix + 1) == strlen(prefix + 1) ? prefix + 1
+                                                                                                  : "";
+}
+
 typedef struct renaming {
     coffer_tensors *set;
     const coffer__gguf_arch *arch;
@@ -293,8 +301,6 @@ coffer_status coffer__gguf_restore_names(coffer_tensors *set, bool requested, co
     job.own = names && strncmp(names, COFFER__GGUF_NAMES_HF, strlen(COFFER__GGUF_NAMES_HF)) == 0;
     if (status || !(job.own || requested))
         goto out;
-    if (job.own && names[strlen(COFFER__GGUF_NAMES_HF)] == ':')
-        job.prefix = names + strlen(COFFER__GGUF_NAMES_HF) + 1;
     status = read_text(&arch, gguf, "general.architecture", err);
     job.arch = arch ? coffer__gguf_arch_named(arch) : NULL;
     if (!status && !job.arch)
@@ -304,6 +310,8 @@ coffer_status coffer__gguf_restore_names(coffer_tensors *set, bool requested, co
     if (!status)
         status = read_count(&job.heads.queries, gguf, arch, "attention.head_count", err);
     job.heads.keys = job.heads.queries;
+    if (!status && job.own)
+        job.prefix = prefix_of(job.arch, names);
     if (!status)
         status = read_count(&job.heads.keys, gguf, arch, "attention.head_count_kv", err);
     if (!status)

@@ -226,10 +226,9 @@ static coffer_status copy_payload(coffer_mcf_writer *writer, coffer__tensors_str
     return status;
 }
 
-/* Damage of the source stays known: of copied bytes where it is, of converted ones as a whole. recorded : the
- * names under COFFER__TENSORS_DAMAGED_KEY of the inputs. */
+/* Damage of the source stays known: of copied bytes where it is, of converted ones as a whole. */
 static coffer_status record_damage(coffer_mcf_writer *writer, const coffer__chosen_tensor *chosen,
-                                   const coffer__tensors_names *recorded, coffer_error *err)
+                                   coffer_error *err)
 {
     const coffer_mcf *model = coffer__mcf_model_of(chosen->set);
     coffer_mcf_damage *damages = NULL, whole = COFFER_MCF_DAMAGE_INIT;
@@ -237,12 +236,10 @@ static coffer_status record_damage(coffer_mcf_writer *writer, const coffer__chos
     whole.name = chosen->tensor->name;
     whole.name_len = strlen(whole.name);
     whole.size = UINT64_MAX;
+    const coffer__tensors_entry *entry = coffer__tensors_entry_at(chosen->set, chosen->index);
     if (!model)
-        return coffer__tensors_names_have(recorded, whole.name)
-                   ? coffer_mcf_writer_add_damage(writer, &whole, err)
-                   : COFFER_OK;
-    size_t index = coffer__tensors_entry_at(chosen->set, chosen->index)->index;
-    coffer_status status = coffer_mcf_tensor_damage(&damages, &count, model, index, err);
+        return entry->damaged ? coffer_mcf_writer_add_damage(writer, &whole, err) : COFFER_OK;
+    coffer_status status = coffer_mcf_tensor_damage(&damages, &count, model, entry->index, err);
     for (size_t i = 0; !status && chosen->as_is && i < count; i++)
         status = coffer_mcf_writer_add_damage(writer, &damages[i], err);
     if (!status && !chosen->as_is && count)
@@ -339,19 +336,16 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
                                    const coffer__selection *selection, coffer_error *err)
 {
     coffer__tensors_stream *stream = NULL;
-    coffer__tensors_names recorded = { 0 };
     uint64_t small_scales = 0;
     coffer_status status = coffer__tensors_stream_new(&stream, pack->opts.threads, &pack->limits,
                                                       pack->opts.progress, selection->bytes, err);
-    for (size_t i = 0; !status && i < pack->set_count; i++)
-        status = coffer__tensors_recorded_names(&recorded, pack->sets[i], COFFER__TENSORS_DAMAGED_KEY, err);
-    coffer__tensors_names_sort(&recorded);
     for (size_t i = 0; !status && i < selection->count; i++) {
         const coffer__chosen_tensor *chosen = &selection->items[i];
         coffer_source *src = chosen->as_is ? coffer__tensors_source_at(chosen->set, chosen->index) : NULL;
         status = begin_tensor(writer, chosen, err);
-        if (!status && (pack->opts.allow_damaged || recorded.count))
-            status = record_damage(writer, chosen, &recorded, err);
+        bool damaged = coffer__tensors_entry_at(chosen->set, chosen->index)->damaged;
+        if (!status && (pack->opts.allow_damaged || damaged))
+            status = record_damage(writer, chosen, err);
         if (!status && src)
             status = coffer__tensors_verify(chosen->set, chosen->index, 0, chosen->tensor->size, err);
         if (!status && src)
@@ -366,7 +360,6 @@ static coffer_status write_tensors(coffer_mcf_writer *writer, coffer__mcf_pack *
             status = coffer_mcf_writer_end_tensor(writer, err);
     }
     coffer__tensors_stream_free(stream);
-    coffer__tensors_names_free(&recorded);
     if (!status && small_scales && pack->opts.notes)
         coffer__report_add(pack->opts.notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
                            "scales below the normal range of float16: %" PRIu64 "; mantle reads them as 0",

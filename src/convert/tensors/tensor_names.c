@@ -190,6 +190,11 @@ coffer_status coffer__tensors_damaged_names(coffer__tensors_names *out, const co
     const coffer_mcf *model = coffer__mcf_model_of(set);
     coffer_source *src = set->part_count ? set->parts[0].src : NULL;
     coffer_status status = coffer__tensors_recorded_names(out, set, COFFER__TENSORS_DAMAGED_KEY, err);
+    for (size_t i = 0; !status && i < selection->count; i++) { /* recorded under the name in the file */
+        const coffer__tensors_entry *entry = coffer__tensors_entry_at(set, selection->items[i].index);
+        if (entry->damaged && entry->new_name)
+            status = coffer__tensors_names_add(out, entry->new_name, strlen(entry->new_name), err);
+    }
     if (!status && model && src && coffer__source_damage_report(src)) {
         status = add_damaged(out, model, selection, err);
         if (!status)

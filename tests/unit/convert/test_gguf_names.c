@@ -522,6 +522,60 @@ static void names_of_any_gguf_file_can_be_those_of_transformers(void **state)
     coffer_tensors_close(set);
 }
 
+/* The conversion accepts damage, as --damaged keep does. */
+static void convert_damaged(const char *from, const char *to)
+{
+    coffer_convert_opts opts = COFFER_CONVERT_OPTS_INIT;
+    const coffer_setting settings[] = { { "names", "hf" } };
+    coffer_source *src = NULL;
+    coffer_report *damage = NULL;
+    coffer_error err = COFFER_ERROR_INIT;
+    opts.overwrite = true;
+    opts.settings = settings;
+    opts.setting_count = 1;
+    assert_int_equal(coffer_report_new(&damage, 0, NULL), COFFER_OK);
+    assert_int_equal(coffer_source_open(&src, from, NULL, NULL), COFFER_OK);
+    coffer_source_keep_damaged(src, damage);
+    if (coffer_convert(src, to, &opts, &err))
+        fail_msg("%s", err.text);
+    coffer_source_close(src);
+    coffer_report_free(damage);
+}
+
+static void renamed_tensors_stay_marked_as_damaged(void **state)
+{
+    static const float numbers[4] = { 1, 2, 3, 4 };
+    static const char damaged[] = "blk.0.attn_v.weight", kept[] = "model.layers.0.self_attn.v_proj.weight";
+    const made_tensor tensor = { damaged, 0, 2, { 2, 2 }, numbers, sizeof numbers };
+    const char *gguf = temp_path(temp_folder, "a.gguf"), *mcf = temp_path(temp_folder, "a.mcf");
+    const char *safetensors = temp_path(temp_folder, "a.safetensors");
+    coffer__buffer keys = COFFER__BUFFER_INIT;
+    (void)state;
+    coffer__gguf_put_key(&keys, "general.architecture", 20, COFFER__GGUF_STRING);
+    coffer__gguf_put_string(&keys, "qwen2", 5);
+    coffer__gguf_put_key(&keys, "coffer.damaged", 14, COFFER__GGUF_ARRAY);
+    coffer__gguf_put_integer(&keys, COFFER__GGUF_U32, COFFER__GGUF_STRING);
+    coffer__gguf_put_integer(&keys, COFFER__GGUF_U64, 1);
+    coffer__gguf_put_string(&keys, damaged, strlen(damaged));
+    coffer__buffer bytes = gguf_make(&tensor, 1, &keys, 2);
+    temp_write(gguf, bytes.data, bytes.len);
+    coffer__buffer_free(&bytes);
+    coffer__buffer_free(&keys);
+    convert_damaged(gguf, mcf);
+    coffer_mcf *model = NULL;
+    assert_int_equal(coffer_mcf_open_path(&model, mcf, NULL, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_damage_count(model), 1);
+    assert_string_equal(coffer_mcf_damage_at(model, 0)->name, kept);
+    coffer_mcf_close(model);
+    convert_damaged(gguf, safetensors);
+    coffer_tensors *set = open_set(safetensors);
+    float values[4];
+    assert_int_equal(coffer_tensors_read_as(values, COFFER_DTYPE_F32, set, coffer_tensors_find(set, kept), 0,
+                                            4, NULL),
+                     COFFER_E_BAD_CHECKSUM);
+    coffer_tensors_close(set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,6 +590,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(tensors_that_llama_cpp_does_not_have_are_named, temp_setup,
                                         temp_teardown),
         cmocka_unit_test_setup_teardown(tokenizers_say_what_cannot_be_converted, temp_setup, temp_teardown),
+        cmocka_unit_test_setup_teardown(renamed_tensors_stay_marked_as_damaged, temp_setup, temp_teardown),
         cmocka_unit_test_setup_teardown(names_of_any_gguf_file_can_be_those_of_transformers, temp_setup,
                                         temp_teardown),
     };
