@@ -209,6 +209,48 @@ static void comparing_with_the_original_fails_cleanly(void **state)
     fault_each(&test);
 }
 
+/* ---- Products ---- */
+
+static coffer_status multiply(const char *folder, void *context, coffer_error *err)
+{
+    static const uint8_t payload[64 + 8 * 32] = { 0, 0x3C };
+    static const float x[10 * 32] = { 1, 2, 3 };
+    coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;
+    coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
+    float y[8 * 10];
+    (void)folder;
+    (void)context;
+    tensor.dtype = COFFER_DTYPE_Q8;
+    tensor.rows = 8;
+    tensor.cols = 32;
+    tensor.payload = payload;
+    tensor.size = sizeof payload;
+    coffer_status status = coffer_quant_workers_new(&opts.workers, NULL, err);
+    for (int inputs = COFFER_QUANT_INPUTS_F32; inputs <= COFFER_QUANT_INPUTS_INT8 && !status; inputs++) {
+        opts.inputs = (coffer_quant_inputs)inputs;
+        status = coffer_quant_matvec(y, &tensor, x, &opts, err);
+        if (!status)
+            status = coffer_quant_matmul(y, &tensor, x, 10, &opts, err);
+    }
+    coffer_quant_workers_free(opts.workers);
+    return status;
+}
+
+static const char *nothing_to_verify(const char *folder, void *context, const fault_case *which)
+{
+    (void)folder;
+    (void)context;
+    (void)which;
+    return NULL;
+}
+
+static void a_product_without_memory_fails_cleanly(void **state)
+{
+    const fault_test test = { NULL, multiply, nothing_to_verify, NULL };
+    (void)state;
+    fault_each(&test);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +260,7 @@ int main(void)
         cmocka_unit_test(quantizing_with_one_scale_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(quantizing_in_parts_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(comparing_with_the_original_fails_cleanly),
+        cmocka_unit_test(a_product_without_memory_fails_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
