@@ -80,7 +80,7 @@ typedef struct coffer_mcf_quantize_opts {
     /* Targets: each chooses a type for every tensor without a rule. Quality: the smallest type whose
      * signal-to-noise ratio is at least min_snr decibels and whose root mean square error is at most
      * max_error of the root mean square of the weights; of the layer's output for tensors that have moments.
-     * Tensors that no quantized type is good enough for are copied. Size: the least error for a file of at
+     * Tensors that no smaller type is good enough for are copied. Size: the least error for a file of at
      * most max_size bytes. 0 = none. */
     double min_snr, max_error;
     uint64_t max_size;

@@ -14,6 +14,13 @@ typedef enum coffer__quant_method {
     COFFER__QUANT_EXACT
 } coffer__quant_method;
 
+/* The names of the methods, in the order of coffer_quant_method: those above, and the one that only files
+ * record. */
+#define COFFER__QUANT_METHOD_NAMES             \
+    {                                          \
+        "fit", "absmax", "exact", "calibrated" \
+    }
+
 /* Rows of a q* or k* tensor. */
 typedef struct coffer__quant_rows {
     const coffer__quant_type *type;

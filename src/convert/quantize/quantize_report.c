@@ -29,7 +29,7 @@ static void add_number(coffer_node *node, const char *name, double value, bool k
 
 static const char *method_name(coffer_quant_method method)
 {
-    static const char *const names[] = { "fit", "absmax", "exact", "calibrated" };
+    static const char *const names[] = COFFER__QUANT_METHOD_NAMES;
     return names[method];
 }
 

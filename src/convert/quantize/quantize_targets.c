@@ -52,16 +52,20 @@ static coffer_status new_band(coffer__quantize_band *out, const sampling *sample
 {
     uint64_t count, cols = sample->task.chosen->tensor->dims[1], dims[2] = { sample->sample_rows, cols };
     coffer__quant_layout layout;
+    uint64_t largest = 0; /* of a few columns the regions of a k type take more than q8 */
     size_t len;
-    coffer_status status = coffer__quant_plan(&layout, COFFER_DTYPE_Q8, 2, dims, false, err);
-    if (status)
-        return status;
+    for (size_t i = 0; i < CANDIDATES; i++) {
+        coffer_status status = coffer__quant_plan(&layout, candidates[i], 2, dims, false, err);
+        if (status)
+            return status;
+        largest = layout.size > largest ? layout.size : largest;
+    }
     if (!coffer__mul_u64(&count, sample->sample_rows, cols) || !coffer__to_size(&len, count))
         return coffer__fail_no_memory(err, cols);
     out->values = coffer__alloc_array(len, sizeof *out->values);
     out->decoded = coffer__alloc_array(len, sizeof *out->decoded);
-    out->payload = coffer__calloc(1, (size_t)layout.size); /* of the largest type */
-    return out->values && out->decoded && out->payload ? COFFER_OK : coffer__fail_no_memory(err, layout.size);
+    out->payload = coffer__calloc(1, (size_t)largest);
+    return out->values && out->decoded && out->payload ? COFFER_OK : coffer__fail_no_memory(err, largest);
 }
 
 static coffer_status take_sample(void *context, uint64_t index, uint32_t worker, coffer_error *err)
@@ -345,6 +349,22 @@ static coffer_status is_good(bool *out, coffer__chosen_tensor *chosen, size_t po
     return status;
 }
 
+/* The candidates by their size for a tensor: short rows leave parts of a super unused. */
+static coffer_status sort_candidates(option out[CANDIDATES], const coffer__chosen_tensor *chosen,
+                                     const estimate errors[CANDIDATES], coffer_error *err)
+{
+    coffer__quant_layout layout;
+    for (size_t i = 0; i < CANDIDATES; i++) {
+        coffer_status status =
+            coffer__quant_plan(&layout, candidates[i], 2, chosen->tensor->dims, false, err);
+        if (status)
+            return status;
+        out[i] = (option){ candidates[i], layout.size, -errors[i].snr };
+    }
+    qsort(out, CANDIDATES, sizeof *out, by_size);
+    return COFFER_OK;
+}
+
 /* The smallest type that is good enough, from the one that looks like it on: down while the next smaller one
  * is good as well, or up. */
 static coffer_status reach(coffer__chosen_tensor *chosen, size_t position, coffer__quantize_job *job,
@@ -352,23 +372,27 @@ static coffer_status reach(coffer__chosen_tensor *chosen, size_t position, coffe
 {
     const coffer__chosen_tensor unchanged = *chosen;
     estimate errors[CANDIDATES];
+    option sorted[CANDIDATES];
     size_t first = 0, best = CANDIDATES;
     bool good = true;
     coffer_status status = estimate_errors(errors, chosen, job, stream, err);
-    while (!status && first + 1 < CANDIDATES && errors[first].snr < wanted_snr(&job->opts))
+    if (!status)
+        status = sort_candidates(sorted, chosen, errors, err);
+    while (!status && first + 1 < CANDIDATES && -sorted[first].error < wanted_snr(&job->opts))
         first++;
     for (size_t i = first + 1; !status && good && i-- > 0;) {
-        status = is_good(&good, chosen, position, candidates[i], job, stream, err);
+        status = is_good(&good, chosen, position, sorted[i].dtype, job, stream, err);
         best = !status && good ? i : best;
     }
     for (size_t i = first + 1; !status && best == CANDIDATES && i < CANDIDATES; i++) {
-        status = is_good(&good, chosen, position, candidates[i], job, stream, err);
+        status = is_good(&good, chosen, position, sorted[i].dtype, job, stream, err);
         best = !status && good ? i : best;
     }
     *chosen = unchanged;
     job->results[position] = (coffer__quantize_result){ 0 };
-    return status || best == CANDIDATES ? status
-                                        : coffer__quantize_choose(chosen, &job->opts, candidates[best], err);
+    if (status || best == CANDIDATES || sorted[best].size >= unchanged.size)
+        return status;
+    return coffer__quantize_choose(chosen, &job->opts, sorted[best].dtype, err);
 }
 
 coffer_status coffer__quantize_reach(coffer__selection *selection, coffer__quantize_job *job,

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/report.h"
 #include "base/text.h"
+#include "quant/quant_encode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +81,7 @@ static void describe_types(coffer_node *out, const coffer_mcf *model)
 /* How good the quantized tensors are, the worst of them by name. */
 static void describe_quality(coffer_node *out, const coffer_mcf *model)
 {
-    static const char *const methods[] = { "fit", "absmax", "exact", "calibrated" };
+    static const char *const methods[] = COFFER__QUANT_METHOD_NAMES;
     const coffer_mcf_quality *worst = NULL;
     uint64_t count = 0, by_method[sizeof methods / sizeof *methods] = { 0 };
     size_t worst_at = 0;

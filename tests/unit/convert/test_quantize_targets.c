@@ -89,6 +89,21 @@ static void what_no_type_is_good_enough_for_is_copied(void **state)
     coffer_node_free(node);
 }
 
+/* Two numbers take 8 bytes, and 80 in q4. */
+static void a_tensor_that_would_grow_is_copied(void **state)
+{
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    static const float values[] = { 1, 2 };
+    (void)state;
+    weights_one(in_path, 1, 2, values);
+    opts.dry_run = true;
+    opts.min_snr = 20;
+    coffer_node *node = must(&opts);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(node, "quantised")), 0);
+    assert_int_equal(coffer_node_get_u64(coffer_node_find(node, "size")), 8);
+    coffer_node_free(node);
+}
+
 /* ---- Size ---- */
 
 static void a_file_is_at_most_as_large_as_asked_for_and_uses_it(void **state)
@@ -228,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(each_tensor_gets_the_smallest_type_that_is_good_enough, fresh),
         cmocka_unit_test_setup(what_no_type_is_good_enough_for_is_copied, fresh),
+        cmocka_unit_test_setup(a_tensor_that_would_grow_is_copied, fresh),
         cmocka_unit_test_setup(a_file_is_at_most_as_large_as_asked_for_and_uses_it, fresh),
         cmocka_unit_test_setup(targets_that_cannot_be_are_refused, fresh),
         cmocka_unit_test_setup(names_of_llama_cpp_stand_for_mixtures, fresh),
