@@ -30,6 +30,7 @@ LINKED(hdf5);
 LINKED(draw);
 LINKED(http);
 LINKED(symbols);
+LINKED(cuda);
 
 typedef struct module_slot {
     const char *name;
@@ -49,6 +50,7 @@ static module_slot slots[COFFER__MODULE_COUNT] = {
     [COFFER__MODULE_DRAW] = { "draw", "drawing", "cairo", &coffer_module_draw, NULL },
     [COFFER__MODULE_HTTP] = { "http", "HTTP", "libcurl", &coffer_module_http, NULL },
     [COFFER__MODULE_SYMBOLS] = { "symbols", "symbols", "libdw", &coffer_module_symbols, NULL },
+    [COFFER__MODULE_CUDA] = { "cuda", "CUDA", "CUDA", &coffer_module_cuda, NULL },
 };
 
 /* The library that `coffer record` preloads into programs is found like a module, and never loaded here. */

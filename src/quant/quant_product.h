@@ -3,7 +3,12 @@
 #ifndef COFFER_QUANT_PRODUCT_H
 #define COFFER_QUANT_PRODUCT_H
 
+#include "coffer/quant.h"
 #include "quant/quant.h"
+
+/* Computes the layout of a caller's tensor and checks the size of its payload. */
+coffer_status coffer__quant_take_payload(coffer__quant_layout *out, const coffer_quant_tensor *tensor,
+                                         coffer_error *err);
 
 /* Vectors that one pass over the weights serves. */
 #define COFFER__QUANT_MOST_COLUMNS 32
