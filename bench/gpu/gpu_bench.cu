@@ -55,6 +55,16 @@ double copy_rate()
     return 2 * (double)size / time;
 }
 
+/* Decoding writes more than it reads: this is the rate of writing alone. */
+double fill_rate()
+{
+    uint64_t size = 4ull << 30;
+    uint8_t *to = allocate(size);
+    double time = seconds(3, [&](int i) { must_run(cudaMemsetAsync(to, i, size, stream), "fill"); });
+    must_run(cudaFree(to), "cudaFree");
+    return (double)size / time;
+}
+
 /* Copies of a random payload that together are cold. */
 struct payloads {
     coffer__quant_layout layout;
@@ -161,8 +171,8 @@ int main(int argc, char **argv)
     must_run(cudaGetDeviceProperties(&properties, 0), "looking for a GPU");
     must_run(cudaStreamCreate(&stream), "stream");
     double copy = copy_rate();
-    printf("%s, %d processors, cache %.1f MB; copy %.1f GB/s, read plus written\n", properties.name,
-           properties.multiProcessorCount, properties.l2CacheSize / 1e6, copy / 1e9);
+    printf("%s, %d processors, cache %.1f MB; copy %.1f GB/s, read plus written; fill %.1f GB/s\n", properties.name,
+           properties.multiProcessorCount, properties.l2CacheSize / 1e6, copy / 1e9, fill_rate() / 1e9);
     if (!*only || strcmp(only, "decode") == 0)
         bench_decode(copy);
     if (!*only || strcmp(only, "product") == 0)

@@ -1,4 +1,5 @@
-/* Declarations that the files of the module share: errors, the device of a pointer, the functions of its table. */
+/* Declarations that the files of the module share: errors, the device of a pointer, the functions of its
+ * table. */
 #ifndef COFFER_GPU_GPU_CUDA_H
 #define COFFER_GPU_GPU_CUDA_H
 

@@ -196,6 +196,22 @@ __device__ __forceinline__ float scale_of(const weights<TYPE> &from, int block)
                               f16_to_f32((uint16_t)(from.factors >> (16 * block)));
 }
 
+/* The next product of the stream may start, and load its weights, before this one has ended. */
+__device__ __forceinline__ void start_next_product()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* Returns when the work before this product is complete: x is read, and y written, after it. */
+__device__ __forceinline__ void await_work_before()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 __device__ __forceinline__ void multiply_tile(float sums[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                                               uint32_t b0, uint32_t b1)
 {
@@ -331,6 +347,8 @@ __device__ __forceinline__ void multiply_super(float sums[4], const weights<TYPE
 #endif
 #ifndef GPU_WARPS
 #define GPU_WARPS 8
+#endif
+#ifndef GPU_BLOCKS_PER_SM
 #define GPU_BLOCKS_PER_SM 2
 #endif
 
@@ -358,6 +376,8 @@ __global__ void __launch_bounds__(32 * GPU_WARPS, GPU_BLOCKS_PER_SM) multiply_ve
 #pragma unroll
     for (int i = 0; i < DEPTH; i++)
         loader.next(ring[i], call, walk);
+    start_next_product();
+    await_work_before();
     split_x<WARPS>(shared, factors, call, 1);
     if (threadIdx.x < PIECE_BYTES)
         zeros[threadIdx.x] = 0;
@@ -405,15 +425,15 @@ GPU_FUNCTION constexpr int staged_pitch(int bits)
 template <int BITS>
 __device__ __forceinline__ void stage_row(uint8_t *to, const uint32_t *words)
 {
-    if (BITS == 3) {
+    constexpr int WORDS = BITS == 3 ? 2 : 4; /* of a store */
 #pragma unroll
-        for (int i = 0; i < 3; i++)
-            ((uint2 *)to)[i] = make_uint2(words[2 * i], words[2 * i + 1]);
-        return;
+    for (int i = 0; i < 2 * BITS / WORDS; i++) {
+        const uint32_t *from = words + WORDS * i;
+        if (WORDS == 2)
+            ((uint2 *)to)[i] = make_uint2(from[0], from[1]);
+        else
+            ((uint4 *)to)[i] = make_uint4(from[0], from[1], from[2 % WORDS], from[3 % WORDS]);
     }
-#pragma unroll
-    for (int i = 0; i < BITS / 2; i++)
-        ((uint4 *)to)[i] = make_uint4(words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]);
 }
 
 /* Column 2v + p of the tensor core is piece p of vector v. Lane 4g + t has chunk t of a block of rows g, g + 8. */
@@ -481,6 +501,8 @@ __global__ void __launch_bounds__(32 * MANY_WARPS, 1) multiply_vectors(product_c
     weights<TYPE> rows[2];
     loader.enter_tile(call, walk);
     loader.next(rows, call, walk);
+    start_next_product();
+    await_work_before();
     split_x<WARPS>(halves, factors, call, VECTORS);
     __syncthreads();
 
@@ -533,6 +555,7 @@ __global__ void __launch_bounds__(32 * ELEMENT_WARPS) multiply_elements(product_
 
 struct product_launch {
     int device, processors;
+    bool overlaps; /* the device can start a product before the one before it has ended */
     cudaStream_t stream;
     cudaError_t result;
 };
@@ -563,8 +586,17 @@ void launch(std::atomic<uint64_t> &kept, Kernel kernel, product_launch &to, cons
         return;
     uint64_t tiles = (call.payload.rows + TILE - 1) / TILE, groups = (uint64_t)(warps / call.ks);
     uint64_t wanted = (tiles + groups - 1) / groups, most = (uint64_t)to.processors * (uint64_t)blocks;
-    kernel<<<(unsigned)(wanted < most ? wanted : most), 32 * warps, shared, to.stream>>>(call);
-    to.result = cudaGetLastError();
+    cudaLaunchAttribute overlap = {};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)(wanted < most ? wanted : most));
+    config.blockDim = dim3((unsigned)(32 * warps));
+    config.dynamicSmemBytes = shared;
+    config.stream = to.stream;
+    config.attrs = &overlap;
+    config.numAttrs = to.overlaps ? 1 : 0;
+    to.result = cudaLaunchKernelEx(&config, kernel, call);
 }
 
 /* Vectors that a kernel works on: a power of two. */
@@ -645,12 +677,17 @@ coffer_status coffer__gpu_product(const coffer__gpu_products *out, const coffer_
                                   uint32_t columns, void *stream, coffer_error *err)
 {
     device_guard guard;
-    product_launch to = { 0, 0, static_cast<cudaStream_t>(stream), cudaSuccess };
+    product_launch to = { 0, 0, false, static_cast<cudaStream_t>(stream), cudaSuccess };
+    int major = 0;
     coffer_status status = guard.enter(out->y, err);
     to.device = guard.device();
     if (!status)
         status = check_cuda(cudaDeviceGetAttribute(&to.processors, cudaDevAttrMultiProcessorCount, to.device),
                             "looking at the device", err);
+    if (!status)
+        status = check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, to.device),
+                            "looking at the device", err);
+    to.overlaps = major >= 9;
     for (uint32_t first = 0; !status && first < columns; first += VECTORS_AT_ONCE) {
         product_call call = {};
         call.y = out->y + first * out->vector_stride;
