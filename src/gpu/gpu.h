@@ -31,7 +31,7 @@ typedef struct coffer__gpu_module {
                              const float *x, uint32_t columns, void *stream, coffer_error *err);
     /* Memory that the GPU copies from without the processor's help. */
     coffer_status (*host_alloc)(void **out, size_t size, coffer_error *err);
-    void (*host_free)(void *memory);
+    void (*host_free)(void *memory, size_t size); /* may keep it for the next call */
     /* Copies such memory to the GPU and waits until it may be written again. */
     coffer_status (*upload)(void *out, const void *from, size_t size, void *stream, coffer_error *err);
 } coffer__gpu_module;

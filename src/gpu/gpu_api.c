@@ -171,7 +171,7 @@ static coffer_status run_load(gpu_load *load, uint32_t threads, coffer_error *er
     coffer__work_free(work);
     for (size_t i = 0; i < 2; i++) {
         if (load->slots[i])
-            load->module->host_free(load->slots[i]);
+            load->module->host_free(load->slots[i], (size_t)(LOAD_PIECE * LOAD_PIECES));
     }
     return status;
 }

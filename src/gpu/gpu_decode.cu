@@ -10,7 +10,10 @@ namespace {
 #define GPU_UNROLL 2
 #endif
 #ifndef GPU_THREADS
-#define GPU_THREADS 256
+#define GPU_THREADS 128
+#endif
+#ifndef GPU_BOUND
+#define GPU_BOUND
 #endif
 constexpr int THREADS = GPU_THREADS;
 constexpr int UNROLL = GPU_UNROLL;
@@ -21,7 +24,7 @@ __device__ __forceinline__ void store_streaming(uint4 *to, const uint32_t words[
 }
 
 template <int TYPE, int AS, bool ROWS>
-__global__ void __launch_bounds__(THREADS) decode_pieces(uint4 *out, coffer__gpu_payload payload, uint64_t first, uint64_t count)
+__global__ void __launch_bounds__(THREADS GPU_BOUND) decode_pieces(uint4 *out, coffer__gpu_payload payload, uint64_t first, uint64_t count)
 {
     uint64_t begin = (uint64_t)blockIdx.x * (THREADS * UNROLL) + threadIdx.x;
     decode_piece<TYPE, AS> pieces[UNROLL];

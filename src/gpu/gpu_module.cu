@@ -2,7 +2,7 @@
 #include "gpu/gpu_cuda.h"
 
 #include <cstdio>
-#include <new>
+#include <mutex>
 
 extern "C" {
 #include "base/fail.h"
@@ -70,13 +70,40 @@ coffer_status device_count(uint32_t *out, coffer_error *err)
     return status;
 }
 
+/* Pinned memory that was freed: allocating it takes longer than a tensor of some megabytes. */
+struct pinned {
+    void *memory;
+    size_t size;
+};
+std::mutex pinned_lock;
+pinned spare[2];
+
 coffer_status host_alloc(void **out, size_t size, coffer_error *err)
 {
+    {
+        std::lock_guard<std::mutex> hold(pinned_lock);
+        for (pinned &kept : spare) {
+            if (kept.memory && kept.size == size) {
+                *out = kept.memory;
+                kept.memory = nullptr;
+                return COFFER_OK;
+            }
+        }
+    }
     return check_cuda(cudaHostAlloc(out, size, cudaHostAllocPortable), "allocating pinned memory", err);
 }
 
-void host_free(void *memory)
+void host_free(void *memory, size_t size)
 {
+    {
+        std::lock_guard<std::mutex> hold(pinned_lock);
+        for (pinned &kept : spare) {
+            if (!kept.memory) {
+                kept = { memory, size };
+                return;
+            }
+        }
+    }
     (void)cudaFreeHost(memory);
 }
 

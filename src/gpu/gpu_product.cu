@@ -49,37 +49,55 @@ __device__ __forceinline__ void load_numbers(float out[8], const product_call &c
         out[i] = vector < call.columns && col + i < cols ? __ldg(from + i) : 0.0f;
 }
 
+/* Writes eight numbers as halves, at the place of their chunk, and returns what sums are multiplied by. */
+__device__ __forceinline__ float split_chunk(uint8_t *to, const float numbers[8])
+{
+    float largest = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        largest = is_finite(numbers[i]) ? fmaxf(largest, fabsf(numbers[i])) : largest;
+    /* The order of floats that are not negative is that of their bits. */
+    float factor = factor_for(bits_to_f32(__reduce_max_sync(~0u, f32_to_bits(largest))));
+    uint16_t parts[8][2];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        split(parts[i], numbers[i], factor);
+#pragma unroll
+    for (int piece = 0; piece < 2; piece++) {
+        uint32_t pairs[4];
+        for (int i = 0; i < 4; i++)
+            pairs[i] = parts[i][piece] | (uint32_t)parts[i + 4][piece] << 16;
+        *(uint4 *)(to + piece * PIECE_BYTES) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+    }
+    return inverse_factor(factor);
+}
+
 /* halves : for each block and vector two pieces of 64 bytes, in the order of the chunks' pairs. factors : what
- * the sums of a super are multiplied by. vectors : with those that fill the last tile of columns. */
+ * the sums of a super are multiplied by. vectors : with those that fill the last tile of columns. A warp takes a
+ * super of a vector; the loads of several are on their way at once. */
 template <int WARPS>
 __device__ __forceinline__ void split_x(uint8_t *halves, float *factors, const product_call &call, uint32_t vectors)
 {
+    constexpr int AHEAD = 4;
     uint32_t tasks = (uint32_t)call.blocks / BLOCKS_OF_SUPER * vectors, lane = threadIdx.x % 32;
-    for (uint32_t task = threadIdx.x / 32; task < tasks; task += WARPS) {
-        uint32_t vector = task % vectors, super = task / vectors;
-        uint32_t block = super * BLOCKS_OF_SUPER + lane / 4, chunk = lane % 4;
-        float numbers[8], largest = 0.0f;
-        load_numbers(numbers, call, vector, (call.first_block + block) * BLOCK + chunk * 8);
+    for (uint32_t first = threadIdx.x / 32; first < tasks; first += AHEAD * WARPS) {
+        float numbers[AHEAD][8];
 #pragma unroll
-        for (int i = 0; i < 8; i++)
-            largest = is_finite(numbers[i]) ? fmaxf(largest, fabsf(numbers[i])) : largest;
-        /* The order of floats that are not negative is that of their bits. */
-        largest = bits_to_f32(__reduce_max_sync(~0u, f32_to_bits(largest)));
-        float factor = factor_for(largest);
-        uint16_t parts[8][2];
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            split(parts[i], numbers[i], factor);
-        uint8_t *to = halves + (size_t)(block * vectors + vector) * (2 * PIECE_BYTES) + chunk * 16;
-#pragma unroll
-        for (int piece = 0; piece < 2; piece++) {
-            uint32_t pairs[4];
-            for (int i = 0; i < 4; i++)
-                pairs[i] = parts[i][piece] | (uint32_t)parts[i + 4][piece] << 16;
-            *(uint4 *)(to + piece * PIECE_BYTES) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        for (int i = 0; i < AHEAD; i++) {
+            uint32_t task = first + i * WARPS, block = task / vectors * BLOCKS_OF_SUPER + lane / 4;
+            if (task < tasks)
+                load_numbers(numbers[i], call, task % vectors, (call.first_block + block) * BLOCK + lane % 4 * 8);
         }
-        if (lane == 0)
-            factors[super * vectors + vector] = inverse_factor(factor);
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            uint32_t task = first + i * WARPS, block = task / vectors * BLOCKS_OF_SUPER + lane / 4;
+            if (task >= tasks)
+                break;
+            float factor = split_chunk(halves + (size_t)(block * vectors + task % vectors) * (2 * PIECE_BYTES) + lane % 4 * 16,
+                                       numbers[i]);
+            if (lane == 0)
+                factors[task] = factor;
+        }
     }
 }
 
@@ -362,9 +380,11 @@ template <int TYPE, bool EVEN>
 __global__ void __launch_bounds__(32 * GPU_WARPS, GPU_BLOCKS_PER_SM) multiply_vector(product_call call)
 {
     constexpr int DEPTH = depth_of(TYPE), WARPS = GPU_WARPS;
-    extern __shared__ __align__(16) uint8_t shared[];
+    extern __shared__ __align__(128) uint8_t shared[];
     __shared__ float sums_of_warps[2][WARPS * TILE];
-    __shared__ __align__(16) uint8_t zeros[PIECE_BYTES];
+    __shared__ __align__(128) uint8_t zero_line[128];
+    /* At this place, no bank of the zeros is one that the other lanes of a load use. */
+    uint8_t *zeros = zero_line + 32;
     float *factors = (float *)(shared + call.blocks * (2 * PIECE_BYTES));
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, t = lane % 4, g = lane / 4;
     walk walk(call, WARPS);
@@ -489,7 +509,7 @@ template <int TYPE, bool EVEN, int TILES>
 __global__ void __launch_bounds__(32 * MANY_WARPS, 1) multiply_vectors(product_call call)
 {
     constexpr int VECTORS = 4 * TILES, WARPS = MANY_WARPS, PITCH = staged_pitch(code_bits(TYPE));
-    extern __shared__ __align__(16) uint8_t shared[];
+    extern __shared__ __align__(128) uint8_t shared[];
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, t = lane % 4, g = lane / 4;
     uint8_t *staged = shared + warp * (TILE * PITCH), *halves = shared + WARPS * TILE * PITCH;
     float *factors = (float *)(halves + call.blocks * VECTORS * (2 * PIECE_BYTES));

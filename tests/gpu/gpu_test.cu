@@ -228,7 +228,7 @@ void check_upload()
     coffer__gpu_payload none = {};
     must(module().decode(&y, COFFER_DTYPE_F32, &none, 0, 1, nullptr, &err) == COFFER_E_INVALID_ARGUMENT,
          "memory of the processor was accepted");
-    module().host_free(pinned);
+    module().host_free(pinned, 12345);
     checks++;
 }
 

@@ -210,6 +210,11 @@ coffer_status host_alloc(void **out, size_t size, coffer_error *err)
     return COFFER_OK;
 }
 
+void host_free(void *memory, size_t)
+{
+    free(memory);
+}
+
 coffer_status upload(void *out, const void *from, size_t size, void *, coffer_error *err)
 {
     if (fails())
@@ -230,7 +235,7 @@ const coffer__gpu_module module = {
     decode_any,
     product_any,
     host_alloc,
-    free,
+    host_free,
     upload,
 };
 
