@@ -6,17 +6,13 @@ using namespace coffer_gpu;
 
 namespace {
 
-#ifndef GPU_UNROLL
-#define GPU_UNROLL 2
-#endif
-#ifndef GPU_THREADS
-#define GPU_THREADS 128
-#endif
-#ifndef GPU_BOUND
-#define GPU_BOUND
-#endif
-constexpr int THREADS = GPU_THREADS;
-constexpr int UNROLL = GPU_UNROLL;
+constexpr int THREADS = 128;
+
+/* Stores of a thread, chosen by measuring. */
+GPU_FUNCTION constexpr int stores_of(int type, int as)
+{
+    return as == TO_F32 && (code_bits(type) == 6 || code_bits(type) == 3) ? 3 : 2;
+}
 
 __device__ __forceinline__ void store_streaming(uint4 *to, const uint32_t words[4])
 {
@@ -24,8 +20,9 @@ __device__ __forceinline__ void store_streaming(uint4 *to, const uint32_t words[
 }
 
 template <int TYPE, int AS, bool ROWS>
-__global__ void __launch_bounds__(THREADS GPU_BOUND) decode_pieces(uint4 *out, coffer__gpu_payload payload, uint64_t first, uint64_t count)
+__global__ void __launch_bounds__(THREADS) decode_pieces(uint4 *out, coffer__gpu_payload payload, uint64_t first, uint64_t count)
 {
+    constexpr int UNROLL = stores_of(TYPE, AS);
     uint64_t begin = (uint64_t)blockIdx.x * (THREADS * UNROLL) + threadIdx.x;
     decode_piece<TYPE, AS> pieces[UNROLL];
     whole_factors whole = {};
@@ -88,7 +85,7 @@ void launch_elements(const decode_call &call, uint64_t begin)
 template <int TYPE, int AS>
 void launch(const decode_call &call)
 {
-    constexpr int ELEMENTS = stored_elements(AS);
+    constexpr int ELEMENTS = stored_elements(AS), UNROLL = stores_of(TYPE, AS);
     const coffer__gpu_payload &payload = call.payload;
     uint64_t first = call.first * payload.cols;
     uint64_t count = count_pieces<TYPE, AS>(call.out, payload, call.first, call.count);

@@ -307,11 +307,12 @@ struct loader {
     }
 };
 
-/* Adds the sums of the warps of a tile, in their order, and stores them. sums : [warp][row][vector] */
-template <int TYPE, int WARPS, int VECTORS>
-__device__ __forceinline__ void store_sums(const product_call &call, const float *sums, const walk &walk, uint32_t round)
+/* Adds the sums of the warps of a tile, in their order, and stores them. sums : [warp][row][vector]. factor : the
+ * scale of a whole tensor. */
+template <int WARPS, int VECTORS>
+__device__ __forceinline__ void store_sums(const product_call &call, const float *sums, const walk &walk, uint32_t round,
+                                           float factor)
 {
-    float factor = is_whole(TYPE) ? load_whole(call.payload).scale : 1.0f;
     for (uint32_t i = threadIdx.x; i < walk.groups * TILE * VECTORS; i += 32 * WARPS) {
         uint32_t group = i / (TILE * VECTORS), row = i / VECTORS % TILE, vector = i % VECTORS;
         uint64_t at = (uint64_t)((round * gridDim.x + blockIdx.x) * walk.groups + group) * TILE + row;
@@ -360,26 +361,18 @@ __device__ __forceinline__ void multiply_super(float sums[4], const weights<TYPE
         sums[i] = fmaf(factor, super[i], sums[i]);
 }
 
-#ifndef GPU_DEPTH
-#define GPU_DEPTH 0
-#endif
-#ifndef GPU_WARPS
-#define GPU_WARPS 8
-#endif
-#ifndef GPU_BLOCKS_PER_SM
-#define GPU_BLOCKS_PER_SM 2
-#endif
+constexpr int ONE_WARPS = 8;
 
 /* Supers of a warp whose bytes are on their way: enough to keep the memory busy, few enough for the registers. */
 GPU_FUNCTION constexpr int depth_of(int type)
 {
-    return GPU_DEPTH ? GPU_DEPTH : code_bits(type) >= 6 ? 1 : 2;
+    return code_bits(type) == 8 ? 1 : 2;
 }
 
 template <int TYPE, bool EVEN>
-__global__ void __launch_bounds__(32 * GPU_WARPS, GPU_BLOCKS_PER_SM) multiply_vector(product_call call)
+__global__ void __launch_bounds__(32 * ONE_WARPS, 2) multiply_vector(product_call call)
 {
-    constexpr int DEPTH = depth_of(TYPE), WARPS = GPU_WARPS;
+    constexpr int DEPTH = depth_of(TYPE), WARPS = ONE_WARPS;
     extern __shared__ __align__(128) uint8_t shared[];
     __shared__ float sums_of_warps[2][WARPS * TILE];
     __shared__ __align__(128) uint8_t zero_line[128];
@@ -387,6 +380,7 @@ __global__ void __launch_bounds__(32 * GPU_WARPS, GPU_BLOCKS_PER_SM) multiply_ve
     uint8_t *zeros = zero_line + 32;
     float *factors = (float *)(shared + call.blocks * (2 * PIECE_BYTES));
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, t = lane % 4, g = lane / 4;
+    float whole = is_whole(TYPE) ? load_whole(call.payload).scale : 1.0f;
     walk walk(call, WARPS);
     position at = { 0, walk.turn };
     loader<TYPE, EVEN> loader = { at, {} };
@@ -427,7 +421,7 @@ __global__ void __launch_bounds__(32 * GPU_WARPS, GPU_BLOCKS_PER_SM) multiply_ve
             if (t == 0)
                 kept[warp * TILE + g] = first, kept[warp * TILE + g + 8] = second;
             __syncthreads();
-            store_sums<TYPE, WARPS, 1>(call, kept, walk, round);
+            store_sums<WARPS, 1>(call, kept, walk, round, whole);
             sums[0] = sums[1] = sums[2] = sums[3] = 0.0f;
         }
     }
@@ -514,6 +508,7 @@ __global__ void __launch_bounds__(32 * MANY_WARPS, 1) multiply_vectors(product_c
     uint8_t *staged = shared + warp * (TILE * PITCH), *halves = shared + WARPS * TILE * PITCH;
     float *factors = (float *)(halves + call.blocks * VECTORS * (2 * PIECE_BYTES));
     float *sums_of_warps = factors + call.blocks / BLOCKS_OF_SUPER * VECTORS; /* twice [warp][row][vector] */
+    float whole = is_whole(TYPE) ? load_whole(call.payload).scale : 1.0f;
     walk walk(call, WARPS);
     position at = { 0, walk.turn };
     loader<TYPE, EVEN> loader = { at, {} };
@@ -544,7 +539,7 @@ __global__ void __launch_bounds__(32 * MANY_WARPS, 1) multiply_vectors(product_c
             sums[tile][0] = sums[tile][1] = sums[tile][2] = sums[tile][3] = 0.0f;
         }
         __syncthreads();
-        store_sums<TYPE, WARPS, VECTORS>(call, kept, walk, round);
+        store_sums<WARPS, VECTORS>(call, kept, walk, round, whole);
     }
 }
 
@@ -650,10 +645,10 @@ void launch_tiles(product_launch &to, product_call &call)
     static std::atomic<uint64_t> kept;
     uint64_t vectors = padded_vectors(call.columns), supers = call.blocks / BLOCKS_OF_SUPER;
     size_t shared = fixed_bytes(vectors, code_bits(TYPE)) + supers * super_bytes(vectors);
-    for (call.ks = vectors == 1 ? GPU_WARPS : MANY_WARPS; (uint64_t)call.ks > supers; call.ks /= 2)
+    for (call.ks = vectors == 1 ? ONE_WARPS : MANY_WARPS; (uint64_t)call.ks > supers; call.ks /= 2)
         ;
     if (vectors == 1)
-        launch(kept, multiply_vector<TYPE, EVEN>, to, call, GPU_WARPS, shared);
+        launch(kept, multiply_vector<TYPE, EVEN>, to, call, ONE_WARPS, shared);
     else if (vectors == 4)
         launch_many<TYPE, EVEN, 1>(to, call, shared);
     else if (vectors == 8)
