@@ -4,6 +4,7 @@
 /* Everything, for those who do not want to choose. */
 #include "coffer/bytes.h"
 #include "coffer/convert.h"
+#include "coffer/cuda.h"
 #include "coffer/dataset.h"
 #include "coffer/dtype.h"
 #include "coffer/error.h"

@@ -59,9 +59,22 @@ class QuantTensor:
         """The stored bytes, as an array of uint8."""
         return self._model._bytes(self._index, self.nbytes)
 
-    def dequantize(self, dtype: Any = "f32", out: "Optional[Array]" = None) -> "Array":
-        """All elements as floats. out : an array to fill instead of a new one."""
+    def dequantize(self, dtype: Any = "f32", out: "Optional[Array]" = None, *, device: Any = None) -> Any:
+        """All elements as floats. out : an array to fill instead of a new one. device : of PyTorch, such as "cuda": the
+        result is a tensor there, decoded by the GPU where the module coffer-cuda is installed."""
+        if device is not None:
+            from ._torch_cuda import dequantize
+
+            if out is not None:
+                raise ValueError("out and device exclude each other")
+            return dequantize(self, dtype, device)
         return self._model._decode(self._index, self.shape, dtype, out, 0, self.size)
+
+    def _has_zero_point(self) -> bool:
+        if self.quant_type not in ("int8", "int4"):
+            return False
+        row = self._model._mcf().quant(self._model._tensors.info(self._index)[0])
+        return row is not None and row[0]
 
     def rows(self, begin: int, end: int, dtype: Any = "f32", out: "Optional[Array]" = None) -> "Array":
         """Rows [begin, end) as floats; only their bytes are read."""

@@ -11,11 +11,11 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 
-from . import _arrays, _core, _torch_calibrate
+from . import _arrays, _core, _torch_calibrate, _torch_cuda as _cuda
 from . import mcf as _mcf
 from ._torch_data import BatchSampler, Dataset, IterableDataset, allocate, collate
 from ._torch_scan import scan
-from ._torch_tensors import from_numpy, to_stored
+from ._torch_tensors import BY_NAME, from_numpy, to_stored
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -25,10 +25,14 @@ __all__ = ["from_numpy", "to_stored", "load_file", "save_file", "load_state_dict
 # ---- Tensors ----
 
 def _tensor(model: "_mcf.Model", name: str, device: Any = "cpu") -> torch.Tensor:
+    index = model._tensors.find(name)
+    _, dtype, shape, _, _, _, _ = model._tensors.info(index)
+    if dtype in BY_NAME and _cuda.is_cuda(device) and _cuda.is_usable():
+        return _cuda.load(model, index, torch.empty(shape, dtype=BY_NAME[dtype], device=device))
     value = model[name]
     if isinstance(value, _mcf.QuantTensor):
-        return torch.from_numpy(value.dequantize()).to(device)
-    return from_numpy(value, model.tensor_info(name)["dtype"]).to(device)
+        return _cuda.dequantize(value, "f32", device)
+    return from_numpy(value, dtype).to(device)
 
 
 def load_file(path: Path, device: Any = "cpu") -> "Dict[str, torch.Tensor]":
@@ -52,6 +56,7 @@ def load_state_dict(module: torch.nn.Module, path: Path, *, strict: bool = True)
 
 # ---- Quantized layers ----
 
+_FEW_VECTORS = 64  # that a GPU multiplies without decoding the weights
 _pool: "Tuple[int, Optional[_core.QuantWorkers]]" = (-1, None)
 
 
@@ -65,10 +70,12 @@ def _workers() -> "_core.QuantWorkers":
 
 
 class QuantLinear(torch.nn.Module):
-    """A linear layer that multiplies quantized weights directly, on the CPU. For inference: it has no gradient.
+    """A linear layer that multiplies quantized weights directly, on the CPU or, with the module coffer-cuda, on a GPU
+    (`layer.to("cuda")`). For inference: it has no gradient.
 
     inputs : what the layer's input enters the product as. "f32" (default): as it is. "int8": rounded to 8 bits in blocks of
-    32 numbers, which is several times as fast and changes the result about as much as weights of q8 do.
+    32 numbers, which is several times as fast and changes the result about as much as weights of q8 do. A GPU takes every
+    input as float32.
 
     >>> layer = QuantLinear.from_linear(torch.nn.Linear(512, 256), "k4")
     >>> layer(torch.ones(3, 512)).shape
@@ -103,19 +110,35 @@ class QuantLinear(torch.nn.Module):
 
     @classmethod
     def from_tensor(cls, tensor: "_mcf.QuantTensor", bias: Optional[torch.Tensor] = None, *,
-                    inputs: str = "f32") -> "QuantLinear":
+                    inputs: str = "f32", device: Any = None) -> "QuantLinear":
         """A layer over a quantized tensor of a file, without decoding it."""
         rows, cols = tensor.shape
-        return cls(tensor.quant_type, rows, cols, torch.from_numpy(tensor.raw.copy()), bias, inputs=inputs)
+        if _cuda.is_cuda(device) and _cuda.is_usable():
+            payload = torch.empty(tensor.nbytes, dtype=torch.uint8, device=device)
+            _cuda.load(tensor._model, tensor._index, payload)
+        else:
+            payload = torch.from_numpy(tensor.raw.copy()).to(device)
+        return cls(tensor.quant_type, rows, cols, payload, None if bias is None else bias.to(device), inputs=inputs)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         flat = x.detach().reshape(-1, self.in_features).float().contiguous()
+        if self.payload.is_cuda:
+            return self._on_gpu(flat, x.dtype).reshape(*x.shape[:-1], self.out_features)
         result = torch.empty(flat.shape[0], self.out_features)
         _core.quant_matmul(_workers(), self.quant_type, self.out_features, self.in_features, self.payload.numpy(),
                            flat.numpy(), result.numpy(), flat.shape[0], self.inputs == "int8")
         if self.bias is not None:
             result += self.bias
         return result.reshape(*x.shape[:-1], self.out_features).to(x.dtype)
+
+    def _on_gpu(self, x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """Few vectors are multiplied with the payload; for many, decoding it once costs less than a pass for every 16."""
+        if x.shape[0] <= _FEW_VECTORS:
+            result = _cuda.multiply(self.quant_type, self.out_features, self.in_features, self.payload, x)
+        else:
+            weights = _cuda.decode(self.quant_type, (self.out_features, self.in_features), self.payload, "f32")
+            result = torch.nn.functional.linear(x, weights)
+        return (result if self.bias is None else result + self.bias).to(dtype)
 
     def extra_repr(self) -> str:
         return f"{self.quant_type}, in_features={self.in_features}, out_features={self.out_features}, inputs={self.inputs}"

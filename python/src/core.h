@@ -46,6 +46,7 @@ int core_add_jobs(PyObject *module);
 int core_add_mcf_writer(PyObject *module);
 int core_add_mcf_editor(PyObject *module);
 int core_add_quant(PyObject *module);
+int core_add_cuda(PyObject *module);
 int core_add_mldf(PyObject *module);
 int core_add_mldf_batch(PyObject *module);
 int core_add_mldf_media(PyObject *module);

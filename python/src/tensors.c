@@ -322,6 +322,28 @@ static PyObject *tensors_verify(PyObject *object, PyObject *index)
     Py_RETURN_NONE;
 }
 
+/* cuda_load(index, address, size, stream): the stored bytes, verified, into memory of a GPU. */
+static PyObject *tensors_cuda_load(PyObject *object, PyObject *args)
+{
+    const coffer_tensors *set = open_set(object);
+    coffer_cuda_load_opts opts = COFFER_CUDA_LOAD_OPTS_INIT;
+    coffer_error err = COFFER_ERROR_INIT;
+    core_progress progress;
+    coffer_status status;
+    Py_ssize_t index;
+    unsigned long long address, size, stream;
+    if (!set || !PyArg_ParseTuple(args, "nKKK", &index, &address, &size, &stream))
+        return NULL;
+    opts.stream = (void *)(uintptr_t)stream;             // NOLINT(performance-no-int-to-ptr)
+    opts.progress = core_progress_init(&progress, NULL); /* looks for Ctrl-C */
+    Py_BEGIN_ALLOW_THREADS
+    status = coffer_cuda_load((void *)(uintptr_t)address, (size_t)size, set, (size_t)index, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (status)
+        return core_handle_fail(object, &err);
+    Py_RETURN_NONE;
+}
+
 static PyObject *tensors_intact(PyObject *object, PyObject *unused)
 {
     const coffer_tensors *set =
@@ -365,6 +387,7 @@ static PyMethodDef tensors_methods[] = {
     { "describe", tensors_describe, METH_NOARGS, NULL },
     { "stats", tensors_stats, METH_VARARGS, NULL },
     { "verify", tensors_verify, METH_O, NULL },
+    { "cuda_load", tensors_cuda_load, METH_VARARGS, NULL },
     { "intact", tensors_intact, METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },
 };

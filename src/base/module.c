@@ -31,6 +31,7 @@ LINKED(draw);
 LINKED(http);
 LINKED(symbols);
 LINKED(serve);
+LINKED(cuda);
 
 typedef struct module_slot {
     const char *name;
@@ -51,6 +52,7 @@ static module_slot slots[COFFER__MODULE_COUNT] = {
     [COFFER__MODULE_HTTP] = { "http", "HTTP", "libcurl", &coffer_module_http, NULL },
     [COFFER__MODULE_SYMBOLS] = { "symbols", "symbols", "libdw", &coffer_module_symbols, NULL },
     [COFFER__MODULE_SERVE] = { "serve", "serving", "libmicrohttpd", &coffer_module_serve, NULL },
+    [COFFER__MODULE_CUDA] = { "cuda", "CUDA", "CUDA", &coffer_module_cuda, NULL },
 };
 
 /* The library that `coffer record` preloads into programs is found like a module, and never loaded here. */

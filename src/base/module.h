@@ -23,6 +23,7 @@ typedef enum coffer__module_id {
     COFFER__MODULE_HTTP,
     COFFER__MODULE_SYMBOLS,
     COFFER__MODULE_SERVE,
+    COFFER__MODULE_CUDA,
     COFFER__MODULE_COUNT
 } coffer__module_id;
 

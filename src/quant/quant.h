@@ -86,6 +86,10 @@ void coffer__quant_decode_rows(float *out, const coffer__quant_layout *layout, c
 void coffer__quant_decode_rows_as(void *out, coffer_dtype as, const coffer__quant_layout *layout,
                                   const uint8_t *payload, uint64_t first, uint64_t count);
 
+/* Refuses rows that do not exist, and types other than F32, F16 and BF16. */
+coffer_status coffer__quant_check_decode(coffer_dtype as, uint64_t rows, uint64_t first, uint64_t count,
+                                         coffer_error *err);
+
 /* The bytes of each region that belong to rows [first, first + count); count and the columns are not 0. */
 void coffer__quant_locate_rows(coffer__quant_region out[COFFER__QUANT_PART_COUNT],
                                const coffer__quant_layout *layout, uint64_t first, uint64_t count);

@@ -49,30 +49,34 @@ coffer_status coffer_quant_size(uint64_t *out, const coffer_quant_tensor *tensor
     return status;
 }
 
+coffer_status coffer__quant_check_decode(coffer_dtype as, uint64_t rows, uint64_t first, uint64_t count,
+                                         coffer_error *err)
+{
+    if (first > rows || count > rows - first)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%" PRIu64 " rows starting at %" PRIu64 " requested, the tensor has %" PRIu64,
+                            count, first, rows);
+    if (as != COFFER_DTYPE_F32 && as != COFFER_DTYPE_F16 && as != COFFER_DTYPE_BF16)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "quantized tensors are decoded to f32, f16 or bf16, not %s",
+                            coffer_dtype_name(as));
+    return COFFER_OK;
+}
+
 coffer_status coffer_quant_decode(void *out, coffer_dtype as, const coffer_quant_tensor *tensor,
                                   uint64_t first, uint64_t count, coffer_error *err)
 {
     coffer__quant_layout layout;
     coffer_status status = coffer__quant_take_payload(&layout, tensor, err);
+    if (!status)
+        status = coffer__quant_check_decode(as, layout.rows, first, count, err);
     if (status)
         return status;
-    if (first > layout.rows || count > layout.rows - first)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%" PRIu64 " rows starting at %" PRIu64 " requested, the tensor has %" PRIu64,
-                            count, first, layout.rows);
-    switch (as) {
-    case COFFER_DTYPE_F32:
+    if (as == COFFER_DTYPE_F32)
         coffer__quant_decode_rows(out, &layout, tensor->payload, first, count);
-        return COFFER_OK;
-    case COFFER_DTYPE_F16:
-    case COFFER_DTYPE_BF16:
+    else
         coffer__quant_decode_rows_as(out, as, &layout, tensor->payload, first, count);
-        return COFFER_OK;
-    default:
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
-                            "quantized tensors are decoded to f32, f16 or bf16, not %s",
-                            coffer_dtype_name(as));
-    }
+    return COFFER_OK;
 }
 
 #define EXPONENT_BITS 0x7F800000u

@@ -10,4 +10,4 @@ version = json.load(sys.stdin)
 print(list(version), list(version["modules"]))
 assert version["version"].count(".") == 2
 assert len(version["libraries"]) == 6
-assert all(module["found"] and module["library"] for module in version["modules"].values())'
+assert all(module["found"] and module["library"] for name, module in version["modules"].items() if name != "cuda")'
