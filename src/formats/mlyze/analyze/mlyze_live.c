@@ -17,7 +17,7 @@
 #define OVERHANG 256
 #define ROOMY ((size_t)1 << 21) /* live blocks */
 #define HUGE_PAGE ((size_t)2 << 20)
-#define LEAST_HUGE (2 * HUGE_PAGE) /* bytes; smaller tables do not get huge pages */
+#define LEAST_HUGE (HUGE_PAGE / 2) /* bytes; smaller tables do not get huge pages */
 
 coffer__mlyze_key coffer__mlyze_new_key(void)
 {
@@ -232,7 +232,7 @@ static coffer_status spread(coffer__mlyze_live *live, size_t end, coffer_error *
 static coffer_status grow(coffer__mlyze_live *live, coffer_error *err)
 {
     const size_t staying = live->remember ? live->used : live->live, end = live->capacity;
-    const size_t wanted = staying < live->roomy ? 2 * staying : staying + staying / 4;
+    const size_t wanted = staying < live->roomy ? 5 * staying / 2 : staying + staying / 4;
     size_t buckets = wanted / COFFER__MLYZE_BUCKET + 1;
     if (buckets < FIRST_BUCKETS)
         buckets = FIRST_BUCKETS;
@@ -246,7 +246,7 @@ static coffer_status grow(coffer__mlyze_live *live, coffer_error *err)
     if (status)
         return status;
     live->bucket_count = buckets;
-    live->max_used = homes - (staying < live->roomy ? homes / 4 : homes / 10);
+    live->max_used = homes - (staying < live->roomy ? homes / 3 : homes / 10);
     return spread(live, end, err);
 }
 

@@ -183,10 +183,11 @@ static inline bool coffer__mlyze_put_fast(coffer__mlyze_live *live, uint64_t has
                                           const coffer__mlyze_held *block)
 {
     coffer__mlyze_slot *slot = coffer__mlyze_find(live, hash, address);
-    if (slot->address == address || live->used >= live->max_used || slot >= live->end ||
-        !coffer__mlyze_fits_slot(block))
+    const bool is_empty = slot->address == 0;
+    if ((slot->address == address && (live->remember || !coffer__mlyze_is_dead(slot))) ||
+        (is_empty && live->used >= live->max_used) || slot >= live->end || !coffer__mlyze_fits_slot(block))
         return false;
-    live->used += slot->address == 0;
+    live->used += is_empty;
     live->live++;
     slot->address = address;
     coffer__mlyze_pack(slot, block);
