@@ -314,7 +314,9 @@ typedef struct coffer_pycauset_editor coffer_pycauset_editor;
 COFFER_API_STATUS coffer_pycauset_editor_open(coffer_pycauset_editor **out, const char *path,
                                               const coffer_pycauset_editor_opts *opts, coffer_error *err);
 /* Applies all changes in one commit and returns the new generation (may be NULL). When a change cannot be
- * applied, nothing is written. After a failed write or sync the editor refuses further commits. */
+ * applied, nothing is written. After a failed write or sync the editor refuses further commits.
+ * Thread safety: several threads may commit at the same time; those that wait share a write and its syncs,
+ * and each gets its own generation. */
 COFFER_API_STATUS coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycauset_editor *editor,
                                                 const coffer_pycauset_changes *changes, coffer_error *err);
 /* Makes an older state the newest one, in one commit: its metadata, and the values of the elements that later

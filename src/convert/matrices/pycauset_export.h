@@ -3,6 +3,7 @@
 #ifndef COFFER_CONVERT_PYCAUSET_EXPORT_H
 #define COFFER_CONVERT_PYCAUSET_EXPORT_H
 
+#include "base/real.h"
 #include "coffer/pycauset.h"
 #include "convert/convert.h"
 #include "io/sink.h"
@@ -66,8 +67,12 @@ coffer_status coffer__pycauset_export_metadata(coffer__sink **out, const coffer_
                                                coffer_error *err);
 
 /* One value as decimal text, without a NUL; a complex one as two numbers with a blank between them. */
-#define COFFER__PYCAUSET_VALUE_TEXT 65
+#define COFFER__PYCAUSET_VALUE_TEXT (2 * COFFER__REAL_TEXT + 1)
 char *coffer__pycauset_put_value(char *to, const uint8_t *value, coffer_dtype dtype);
+/* The text of `count` values from `first` on, each with the separator after it. */
+void coffer__pycauset_put_values(coffer__buffer *text, const uint8_t *values, uint64_t first, size_t count,
+                                 coffer_dtype dtype, char separator);
+#define COFFER__PYCAUSET_TEXT_PIECE 4096 /* values that one thread turns into text at a time */
 bool coffer__pycauset_is_zero(const uint8_t *value, coffer_dtype dtype);
 
 #endif

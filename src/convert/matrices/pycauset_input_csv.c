@@ -1,4 +1,6 @@
-/* Rows out of lines of numbers. The first pass finds shape and type, the second gives the rows. */
+/* Rows out of lines of numbers. The first pass finds shape and type, the second gives the rows: from memory
+ * when the numbers of the first pass fit there, else from the text again. */
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -20,11 +22,26 @@ typedef struct lines {
     uint64_t field;
 } lines;
 
+/* Numbers of a text that need not be read again. */
+typedef struct kept_numbers {
+    coffer__number *items; /* NULL: there were too many */
+    size_t count, capacity;
+    uint64_t most;
+} kept_numbers;
+
 /* Properties that all numbers share. */
 typedef struct survey {
     uint64_t rows, cols;
     bool has_reals, has_negatives, has_large;
+    kept_numbers kept;
 } survey;
+
+/* The state of an input. */
+typedef struct csv_rows {
+    lines text;
+    kept_numbers kept;
+    size_t next; /* of those kept */
+} csv_rows;
 
 static bool is_blank(char c)
 {
@@ -176,6 +193,20 @@ static coffer_status fail_field(const lines *from, const char *text, size_t len,
                         from->line, from->field, (int)(len < 40 ? len : 40), text);
 }
 
+static coffer_status keep_number(kept_numbers *kept, const coffer__number *number, coffer_error *err)
+{
+    if (kept->count == kept->most) {
+        coffer__free(kept->items);
+        *kept = (kept_numbers){ .items = NULL };
+        return COFFER_OK;
+    }
+    coffer_status status =
+        coffer__array_reserve_one(&kept->items, &kept->capacity, kept->count, sizeof *kept->items, err);
+    if (!status)
+        kept->items[kept->count++] = *number;
+    return status;
+}
+
 static coffer_status survey_line(survey *out, lines *from, coffer_error *err)
 {
     const char *text;
@@ -187,6 +218,9 @@ static coffer_status survey_line(survey *out, lines *from, coffer_error *err)
         out->has_reals |= number.kind == COFFER__NUMBER_F64;
         out->has_negatives |= number.kind == COFFER__NUMBER_I64;
         out->has_large |= number.kind == COFFER__NUMBER_U64 && number.as.u64 > INT64_MAX;
+        coffer_status status = out->kept.most ? keep_number(&out->kept, &number, err) : COFFER_OK;
+        if (status)
+            return status;
     }
     if (out->rows == 0)
         out->cols = from->field;
@@ -203,6 +237,7 @@ static coffer_status survey_file(survey *out, const coffer__convert_job *job, co
     lines from;
     bool more = true;
     memset(out, 0, sizeof *out);
+    out->kept.most = job->limits.memory_bytes / 4 / sizeof *out->kept.items;
     coffer_status status = open_lines(&from, job, err);
     if (status)
         return status;
@@ -229,9 +264,12 @@ static void store(uint8_t *to, coffer_dtype dtype, const coffer__number *number)
 
 static coffer_status read_rows(void *out, uint64_t count, coffer__pycauset_input *input, coffer_error *err)
 {
-    lines *from = input->state;
+    csv_rows *rows = input->state;
+    lines *from = &rows->text;
     uint8_t *to = out;
-    for (uint64_t row = 0; row < count; row++) {
+    for (uint64_t i = 0; rows->kept.items && i < count * input->cols; i++, to += 8)
+        store(to, input->dtype, &rows->kept.items[rows->next++]);
+    for (uint64_t row = 0; !rows->kept.items && row < count; row++) {
         const char *text;
         size_t len;
         bool more;
@@ -252,28 +290,30 @@ static coffer_status read_rows(void *out, uint64_t count, coffer__pycauset_input
 
 static void close_state(void *state)
 {
-    lines *from = state;
-    if (!from)
+    csv_rows *rows = state;
+    if (!rows)
         return;
-    coffer__text_window_close(&from->window);
-    coffer__free(from);
+    coffer__text_window_close(&rows->text.window);
+    coffer__free(rows->kept.items);
+    coffer__free(rows);
 }
 
 coffer_status coffer__pycauset_input_csv(coffer__pycauset_input *out, const coffer__convert_job *job,
                                          coffer_error *err)
 {
     survey found;
+    csv_rows *rows = NULL;
     coffer_status status = survey_file(&found, job, err);
-    if (status)
-        return status;
-    lines *from = coffer__malloc(sizeof *from);
-    if (!from)
-        return coffer__fail_no_memory(err, sizeof *from);
-    status = open_lines(from, job, err);
+    if (!status && !(rows = coffer__calloc(1, sizeof *rows)))
+        status = coffer__fail_no_memory(err, sizeof *rows);
+    if (!status)
+        status = open_lines(&rows->text, job, err);
     if (status) {
-        coffer__free(from);
+        coffer__free(found.kept.items);
+        coffer__free(rows);
         return status;
     }
+    rows->kept = found.kept;
     bool mixed = found.has_large && found.has_negatives;
     *out = (coffer__pycauset_input){
         .rows = found.rows,
@@ -282,7 +322,7 @@ coffer_status coffer__pycauset_input_csv(coffer__pycauset_input *out, const coff
         .dtype = found.has_reals || mixed ? COFFER_DTYPE_F64
                  : found.has_large        ? COFFER_DTYPE_U64
                                           : COFFER_DTYPE_I64,
-        .state = from,
+        .state = rows,
         .read = read_rows,
         .close = close_state,
     };

@@ -278,6 +278,47 @@ char *coffer__pycauset_put_value(char *to, const uint8_t *value, coffer_dtype dt
     }
 }
 
+/* Numbers that are handed on together, on the stack. */
+#define LIST 64
+
+static char *put_reals(char *to, const uint8_t *values, size_t count, size_t size, char separator)
+{
+    for (size_t done = 0; done < count; done += LIST) {
+        size_t some = count - done < LIST ? count - done : LIST;
+        uint64_t doubles[LIST];
+        uint32_t floats[LIST];
+        for (size_t i = 0; i < some; i++) {
+            if (size == 8)
+                doubles[i] = coffer__load_u64(values + 8 * (done + i));
+            else
+                floats[i] = coffer__load_u32(values + 4 * (done + i));
+        }
+        to = size == 8 ? coffer__put_f64_list(to, doubles, some, separator)
+                       : coffer__put_f32_list(to, floats, some, separator);
+    }
+    return to;
+}
+
+void coffer__pycauset_put_values(coffer__buffer *text, const uint8_t *values, uint64_t first, size_t count,
+                                 coffer_dtype dtype, char separator)
+{
+    size_t size = coffer_dtype_size(dtype);
+    size_t room = (coffer_dtype_is_complex(dtype) ? COFFER__PYCAUSET_VALUE_TEXT : COFFER__REAL_TEXT) + 1;
+    char *start = (char *)coffer__buffer_extend(text, count * room), *to = start;
+    if (!start)
+        return;
+    values += first * size;
+    if (dtype == COFFER_DTYPE_F64 || dtype == COFFER_DTYPE_F32) {
+        to = put_reals(to, values, count, size, separator);
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            to = coffer__pycauset_put_value(to, values + i * size, dtype);
+            *to++ = separator;
+        }
+    }
+    text->len -= count * room - (size_t)(to - start);
+}
+
 bool coffer__pycauset_is_zero(const uint8_t *value, coffer_dtype dtype)
 {
     size_t size = coffer_dtype_size(dtype);

@@ -5,11 +5,13 @@
 #include "base/checked.h"
 #include "base/crc32.h"
 #include "base/fail.h"
+#include "base/large_pages.h"
 #include "base/memory.h"
+#include "base/sha256.h"
+#include "base/sorted.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>
-#include <sodium.h>
 #include <stdlib.h>
 
 void coffer__mcf_sums_free(coffer__mcf_sums *sums)
@@ -40,11 +42,13 @@ static int by_offset(const void *a, const void *b)
 
 coffer_status coffer__mcf_sums_plan(coffer__mcf_sums *sums, coffer_error *err)
 {
-    size_t count = 0;
+    size_t count = 0, sorted = 1;
     if (sums->range_count > UINT32_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%zu ranges are too many for Checksums",
                             sums->range_count);
-    if (sums->range_count > 0)
+    while (sorted < sums->range_count && sums->ranges[sorted - 1].offset <= sums->ranges[sorted].offset)
+        sorted++;
+    if (sorted < sums->range_count)
         qsort(sums->ranges, sums->range_count, sizeof *sums->ranges, by_offset);
     for (size_t i = 0; i < sums->range_count; i++) {
         sums->ranges[i].first_sum = count;
@@ -59,18 +63,9 @@ coffer_status coffer__mcf_sums_plan(coffer__mcf_sums *sums, coffer_error *err)
 
 const coffer__mcf_range *coffer__mcf_sums_find(const coffer__mcf_sums *sums, uint64_t offset)
 {
-    size_t low = 0, high = sums->range_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const coffer__mcf_range *range = &sums->ranges[middle];
-        if (offset < range->offset)
-            high = middle;
-        else if (offset - range->offset >= range->size)
-            low = middle + 1;
-        else
-            return range;
-    }
-    return NULL;
+    size_t count = COFFER__COUNT_UP_TO(sums->ranges, sums->range_count, coffer__mcf_range, offset, offset);
+    const coffer__mcf_range *last = count ? &sums->ranges[count - 1] : NULL;
+    return last && offset - last->offset < last->size ? last : NULL;
 }
 
 const coffer__mcf_range *coffer__mcf_sums_chunk(uint64_t *offset, size_t *size, const coffer__mcf_sums *sums,
@@ -140,13 +135,13 @@ coffer_status coffer__mcf_sums_compute(coffer__mcf_sums *sums, const bool *wante
 
 /* ---- The section ---- */
 
-static void seal(uint8_t out[crypto_hash_sha256_BYTES], const uint8_t *section, size_t len)
+static void seal(uint8_t out[COFFER__SHA256_SIZE], const uint8_t *section, size_t len)
 {
-    crypto_hash_sha256_state state;
-    crypto_hash_sha256_init(&state);
-    crypto_hash_sha256_update(&state, section, COFFER__MCF_SUMS_SHA_AT);
-    crypto_hash_sha256_update(&state, section + COFFER__MCF_SUMS_HEADER, len - COFFER__MCF_SUMS_HEADER);
-    crypto_hash_sha256_final(&state, out);
+    coffer__sha256 state;
+    coffer__sha256_begin(&state);
+    coffer__sha256_add(&state, section, COFFER__MCF_SUMS_SHA_AT);
+    coffer__sha256_add(&state, section + COFFER__MCF_SUMS_HEADER, len - COFFER__MCF_SUMS_HEADER);
+    coffer__sha256_end(out, &state);
 }
 
 size_t coffer__mcf_sums_size(const coffer__mcf_sums *sums)
@@ -210,7 +205,7 @@ static bool has_zeros(const uint8_t *bytes, size_t len)
 
 static coffer_status check_seal(const uint8_t *bytes, size_t len, uint64_t base, coffer_error *err)
 {
-    uint8_t found[crypto_hash_sha256_BYTES] = { 0 };
+    uint8_t found[COFFER__SHA256_SIZE] = { 0 };
     uint32_t version;
     size_t used;
     if (len < COFFER__MCF_SUMS_HEADER)
@@ -254,6 +249,7 @@ static coffer_status load_ranges(coffer__mcf_sums *sums, const uint8_t *bytes, s
     sums->ranges = coffer__alloc_array(count, sizeof *sums->ranges);
     if (!sums->ranges)
         return coffer__fail_no_memory(err, count * sizeof *sums->ranges);
+    coffer__expect_filled(sums->ranges, count * sizeof *sums->ranges);
     for (size_t i = 0; i < count; i++) {
         const uint8_t *entry = bytes + COFFER__MCF_SUMS_HEADER + i * COFFER__MCF_SUMS_RANGE;
         coffer__mcf_range range = { .offset = coffer__load_u64(entry),

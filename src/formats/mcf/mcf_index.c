@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/large_pages.h"
 #include "base/memory.h"
 #include "quant/quant.h"
 
@@ -211,6 +212,7 @@ static coffer_status index_parse(coffer__mcf_index *out, uint8_t *raw, size_t le
         coffer__mcf_index_free(&index);
         return status;
     }
+    coffer__expect_filled(index.dims, index.dim_count * sizeof *index.dims);
     for (size_t i = 0; i < index.dim_count; i++)
         index.dims[i] = coffer__load_u64(raw + index.dims_off + i * sizeof(uint64_t));
     *out = index;

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/large_pages.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "io/source_private.h"
@@ -23,6 +24,7 @@ coffer_status coffer__mcf_load_section(uint8_t **out, size_t *len, coffer_source
                             "%s has %" PRIu64 " bytes, the limit is %" PRIu64,
                             coffer__mcf_section_label(section->type).text, section->size, max);
     bytes = coffer__malloc(size + 1);
+    coffer__expect_filled(bytes, size);
     if (!bytes)
         return coffer__fail_no_memory(err, size);
     status = coffer_source_read_at(bytes, src, section->offset, size, err);
@@ -111,6 +113,8 @@ static coffer_status load_tensors(coffer_mcf *model, coffer_error *err)
     model->names = coffer__malloc(names);
     if (!model->tensors || !model->names)
         return coffer__fail_no_memory(err, names + count * sizeof *model->tensors);
+    coffer__expect_filled(model->tensors, count * sizeof *model->tensors);
+    coffer__expect_filled(model->names, names);
     char *name = model->names;
     for (size_t i = 0; i < count; i++) {
         coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, i);

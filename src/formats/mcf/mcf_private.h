@@ -198,6 +198,10 @@ coffer_status coffer__mcf_verify_section(const coffer_mcf *model, const coffer_m
  * reported and passes. A section must not have recorded damage either. */
 coffer_status coffer__mcf_verify_read(const coffer_mcf *model, uint64_t offset, uint64_t len,
                                       const uint8_t *have, coffer_error *err);
+/* Gives the bytes of coffer_mcf_read as a view where the source has one, else in `scratch`. Ask
+ * coffer_source_intact before trusting what was computed from it. */
+coffer_status coffer__mcf_fetch(const uint8_t **out, const coffer_mcf *model, size_t tensor, uint64_t begin,
+                                size_t len, uint8_t *scratch, coffer_error *err);
 coffer_status coffer__mcf_verify_section_read(const coffer_mcf *model, const coffer_mcf_section *section,
                                               coffer_error *err);
 const coffer__mcf_sums *coffer__mcf_verifier_sums(const coffer__mcf_verifier *verifier);

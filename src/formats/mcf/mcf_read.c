@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "io/source_private.h"
 
 #include <inttypes.h>
 
@@ -150,24 +151,47 @@ coffer_status coffer__mcf_check_tensor(const coffer_mcf *model, size_t tensor, c
     return coffer__mcf_check_payload_size(&model->index, tensor, activations, err);
 }
 
-coffer_status coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor, uint64_t begin, size_t len,
-                              coffer_error *err)
+/* Finds a part of a tensor and fails where it is known to be damaged. */
+static coffer_status find_part(uint64_t *offset, const coffer_mcf *model, size_t tensor, uint64_t begin,
+                               size_t len, coffer_error *err)
 {
-    coffer__mcf_entry entry;
     coffer_status status = coffer__mcf_check_range(model, tensor, err);
     if (status)
         return status;
-    entry = coffer__mcf_index_entry(&model->index, tensor);
+    coffer__mcf_entry entry = coffer__mcf_index_entry(&model->index, tensor);
     if (!coffer__range_fits(begin, len, entry.size))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%zu bytes at %" PRIu64 " of tensor %s requested, it has %" PRIu64, len, begin,
                             coffer__mcf_entry_name(&model->index, tensor).text, entry.size);
-    status = coffer__mcf_check_known_damage(model, tensor, begin, len, err);
+    *offset = entry.offset + begin;
+    return coffer__mcf_check_known_damage(model, tensor, begin, len, err);
+}
+
+coffer_status coffer_mcf_read(void *out, const coffer_mcf *model, size_t tensor, uint64_t begin, size_t len,
+                              coffer_error *err)
+{
+    uint64_t offset;
+    coffer_status status = find_part(&offset, model, tensor, begin, len, err);
     if (!status)
-        status = coffer_source_read_at(out, model->source, entry.offset + begin, len, err);
+        status = coffer_source_read_at(out, model->source, offset, len, err);
     if (status || model->allow_damaged)
         return status;
-    return coffer__mcf_verify_read(model, entry.offset + begin, len, out, err);
+    return coffer__mcf_verify_read(model, offset, len, out, err);
+}
+
+coffer_status coffer__mcf_fetch(const uint8_t **out, const coffer_mcf *model, size_t tensor, uint64_t begin,
+                                size_t len, uint8_t *scratch, coffer_error *err)
+{
+    uint64_t offset;
+    const uint8_t *bytes = NULL;
+    coffer_status status = find_part(&offset, model, tensor, begin, len, err);
+    if (!status)
+        status = coffer__source_fetch(&bytes, model->source, offset, len, scratch, err);
+    if (!status && !model->allow_damaged)
+        status = coffer__mcf_verify_read(model, offset, len, bytes, err);
+    if (!status)
+        *out = bytes;
+    return status;
 }
 
 const uint8_t *coffer_mcf_view(const coffer_mcf *model, size_t tensor)

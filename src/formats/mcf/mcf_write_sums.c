@@ -100,12 +100,13 @@ static coffer_status run(coffer_mcf_writer *writer, work *job, coffer_error *err
     return status;
 }
 
+/* From the first chunk that waits to the end of the last, with what is between them. */
 static uint64_t waiting_bytes(const coffer_mcf_writer *writer)
 {
-    uint64_t bytes = 0;
-    for (size_t i = writer->summed; i < writer->chunk_count && bytes < WAITING; i++)
-        bytes += writer->chunks[i].len;
-    return bytes;
+    if (writer->summed == writer->chunk_count)
+        return 0;
+    const coffer__mcf_chunk *last = &writer->chunks[writer->chunk_count - 1];
+    return last->offset + last->len - writer->chunks[writer->summed].offset;
 }
 
 coffer_status coffer__mcf_count_sums(coffer_mcf_writer *writer, bool ended, coffer_error *err)

@@ -10,6 +10,7 @@
 
 /* The hardware's own prefetching stops at page ends; this far ahead, memory keeps up with the arithmetic. */
 #define PREFETCH_BYTES 2048
+#define ROWS_AHEAD 32 /* records */
 
 typedef struct constants {
     __m256i spread;  /* bytes of the record's last 8 into the lanes of a row, the columns doubled for flags */
@@ -80,6 +81,13 @@ static inline coffer__mscan_row *row_of(coffer__mscan_row *rows, unsigned rows_s
     return &rows[(size_t)coffer__load_u16(key) << rows_shift];
 }
 
+/* A table of one row a key is used for many keys, and larger than the nearer caches. */
+static inline void prefetch_rows(coffer__mscan_row *rows, const uint8_t *keys, size_t key_stride)
+{
+    for (size_t i = 0; i < 4; i++)
+        _mm_prefetch((const char *)row_of(rows, 0, keys + i * key_stride), _MM_HINT_T0);
+}
+
 static inline size_t take_all(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *records,
                               size_t count, const uint8_t *keys, size_t key_stride)
 {
@@ -89,6 +97,8 @@ static inline size_t take_all(coffer__mscan_row *rows, unsigned rows_shift, cons
     size_t taken = 0;
     for (; taken + 4 <= count; taken += 4, at += 4 * STEP, keys += 4 * key_stride) {
         _mm_prefetch((const char *)at + PREFETCH_BYTES, _MM_HINT_T0);
+        if (rows_shift == 0 && taken + ROWS_AHEAD + 4 <= count)
+            prefetch_rows(rows, keys + ROWS_AHEAD * key_stride, key_stride);
         addend a0 = unpack(at, &c), a1 = unpack(at + STEP, &c);
         addend a2 = unpack(at + 2 * STEP, &c), a3 = unpack(at + 3 * STEP, &c);
         coffer__mscan_row *r0 = row_of(rows, rows_shift, keys);

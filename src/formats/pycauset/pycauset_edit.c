@@ -1,5 +1,4 @@
-/* Commits: append the new block, sync, write the inactive slot, sync. A commit that changes elements also
- * overwrites bytes of the payload, under a rollback journal. */
+/* The editor of a file: opening it, and composing the state that a commit writes (pycauset_commit.c). */
 #include "formats/pycauset/pycauset_editor.h"
 #include "formats/pycauset/pycauset_scan.h"
 
@@ -123,6 +122,8 @@ coffer_status coffer_pycauset_editor_open(coffer_pycauset_editor **out, const ch
     editor->limits = coffer__limits(options.limits);
     editor->time = options.time;
     coffer__buffer_init(&editor->block, SIZE_MAX);
+    pthread_mutex_init(&editor->lock, NULL);
+    pthread_cond_init(&editor->written, NULL);
     status = copy_text(&editor->message, options.message, err);
     if (!status)
         status = copy_text(&editor->author, options.author, err);
@@ -148,6 +149,8 @@ void coffer_pycauset_editor_close(coffer_pycauset_editor *editor)
     coffer__free(editor->message);
     coffer__free(editor->author);
     coffer__free(editor->path);
+    pthread_cond_destroy(&editor->written);
+    pthread_mutex_destroy(&editor->lock);
     coffer__free(editor);
 }
 
@@ -156,23 +159,7 @@ const coffer_pycauset_value *coffer_pycauset_editor_metadata(const coffer_pycaus
     return editor->metadata.root;
 }
 
-/* ---- The new block ---- */
-
-/* Fills editor->block with zeros up to where the block begins, and the block. */
-static coffer_status encode(coffer_pycauset_editor *editor, const coffer_pycauset_value *root,
-                            uint64_t *place, coffer_error *err)
-{
-    if (!coffer__align_up(place, editor->size, COFFER__PYCAUSET_BLOCK_ALIGNMENT))
-        return coffer__fail(err, COFFER_E_LIMIT, editor->size, "%s cannot grow", editor->path);
-    editor->block.len = 0;
-    editor->block.failed = false;
-    coffer__buffer_fill(&editor->block, 0, (size_t)(*place - editor->size));
-    coffer_status status = coffer__pycauset_encode_block(&editor->block, root, err);
-    if (!status && editor->block.len > editor->limits.json_bytes)
-        return coffer__fail(err, COFFER_E_LIMIT, *place, "metadata of %zu bytes, the limit is %" PRIu64,
-                            editor->block.len, editor->limits.json_bytes);
-    return status;
-}
+/* ---- The new state ---- */
 
 void coffer__pycauset_next_free(coffer__pycauset_next *next)
 {
@@ -230,16 +217,20 @@ static coffer_status describe_payload(coffer__pycauset_next *next, coffer_error 
     return status;
 }
 
-/* The new state: payload, then metadata. */
-static coffer_status compose(coffer__pycauset_next *next, const coffer_pycauset_editor *editor,
-                             const coffer_pycauset_changes *changes, coffer_error *err)
+bool coffer__pycauset_needs_payload(const coffer_pycauset_changes *changes)
+{
+    return changes->element_count > 0 || coffer__pycauset_wants_checksums(changes);
+}
+
+/* Plans the new elements and the checksums of the payload. */
+static coffer_status compose_payload(coffer__pycauset_next *next, const coffer_pycauset_editor *editor,
+                                     const coffer_pycauset_changes *changes, coffer_error *err)
 {
     coffer_source *src = NULL;
     coffer_status status = coffer__pycauset_editor_source(&src, editor, err);
     if (status)
         return status;
     bool sums = coffer__pycauset_wants_checksums(changes);
-    next->root = editor->metadata.root;
     if (changes->element_count > 0)
         status = coffer__pycauset_plan_elements(&next->patches, &next->memory, src, &editor->info,
                                                 changes->elements, changes->element_count, false, err);
@@ -248,15 +239,25 @@ static coffer_status compose(coffer__pycauset_next *next, const coffer_pycauset_
                                               sums, err);
     if (!status && next->patches.count > 0)
         status = describe_payload(next, err);
-    const coffer_pycauset_value *root = NULL;
-    if (!status)
-        status = coffer__pycauset_apply(&root, &next->memory, next->root, changes, &next->sums, err);
-    if (!status) {
-        next->root = root;
-        status = coffer__pycauset_editor_sign(next, editor, err);
-    }
     coffer_source_close(src);
     return status;
+}
+
+coffer_status coffer__pycauset_editor_compose(coffer__pycauset_next *next,
+                                              const coffer_pycauset_editor *editor,
+                                              const coffer_pycauset_changes *changes, coffer_error *err)
+{
+    const coffer_pycauset_value *root = NULL;
+    coffer_status status = COFFER_OK;
+    next->root = editor->metadata.root;
+    if (coffer__pycauset_needs_payload(changes))
+        status = compose_payload(next, editor, changes, err);
+    if (!status)
+        status = coffer__pycauset_apply(&root, &next->memory, next->root, changes, &next->sums, err);
+    if (status)
+        return status;
+    next->root = root;
+    return coffer__pycauset_editor_sign(next, editor, err);
 }
 
 /* ---- Keys that describe the commit ---- */
@@ -313,171 +314,5 @@ coffer_status coffer__pycauset_editor_sign(coffer__pycauset_next *next, const co
                                                     err);
     if (!status)
         status = apply_own(next, own, err);
-    return status;
-}
-
-/* ---- Writing it ---- */
-
-static coffer_status sync_data(const coffer_pycauset_editor *editor, bool wanted, coffer_error *err)
-{
-    return wanted ? coffer__file_sync_data(editor->fd, NULL, err) : COFFER_OK;
-}
-
-static coffer_status append_block(const coffer_pycauset_editor *editor, coffer_error *err)
-{
-    coffer_status status =
-        coffer__file_write_at(editor->fd, editor->block.data, editor->block.len, editor->size, NULL, err);
-    if (!status)
-        status = sync_data(editor, editor->durability != COFFER_DURABILITY_NONE, err);
-    if (status) /* no slot names it: nothing is lost, and nothing is left where that can be had */
-        coffer__file_truncate(editor->fd, editor->size, NULL, NULL);
-    return status;
-}
-
-static coffer_status flip(coffer_pycauset_editor *editor, const coffer__pycauset_slot *slot,
-                          coffer_error *err)
-{
-    uint8_t bytes[COFFER__PYCAUSET_SLOT_SIZE];
-    uint64_t place = coffer__pycauset_slot_place(1 - editor->header.active);
-    coffer__pycauset_store_slot(bytes, slot);
-    coffer_status status = coffer__file_write_at(editor->fd, bytes, sizeof bytes, place, NULL, err);
-    if (status) {
-        if (coffer__file_write_at(editor->fd, editor->inactive, sizeof editor->inactive, place, NULL, NULL) ==
-            COFFER_OK)
-            coffer__file_truncate(editor->fd, editor->size, NULL, NULL);
-        return status;
-    }
-    return sync_data(editor, editor->durability == COFFER_DURABILITY_FULL, err);
-}
-
-/* The lock holds off those who ask for it; this finds those who do not. */
-static coffer_status expect_untouched(const coffer_pycauset_editor *editor, coffer_error *err)
-{
-    uint64_t size = 0;
-    coffer_status status = coffer__lock_check(&size, editor->fd, editor->path, err);
-    if (status)
-        return status;
-    if (size != editor->size)
-        return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                            "%s changed from %" PRIu64 " to %" PRIu64
-                            " bytes: a program wrote to it without taking the lock",
-                            editor->path, editor->size, size);
-    return COFFER_OK;
-}
-
-/* A change of the payload cannot be undone by the other slot: the journal has the old bytes. */
-static coffer_status write_journaled(coffer_pycauset_editor *editor, const coffer__pycauset_slot *slot,
-                                     const coffer__pycauset_patches *patches, const char *journal_path,
-                                     coffer_error *err)
-{
-    uint64_t payload = slot->payload_offset;
-    coffer__range *ranges = coffer__alloc_array(patches->count + 1, sizeof *ranges);
-    if (!ranges)
-        return coffer__fail_no_memory(err, (patches->count + 1) * sizeof *ranges);
-    ranges[0] =
-        (coffer__range){ coffer__pycauset_slot_place(1 - editor->header.active), COFFER__PYCAUSET_SLOT_SIZE };
-    for (size_t i = 0; i < patches->count; i++)
-        ranges[i + 1] = (coffer__range){ payload + patches->items[i].offset, patches->items[i].size };
-    coffer_status status =
-        coffer__journal_write(journal_path, editor->fd, editor->size, ranges, patches->count + 1, err);
-    coffer__free(ranges);
-    for (size_t i = 0; !status && i < patches->count; i++)
-        status = coffer__file_write_at(editor->fd, patches->items[i].after, patches->items[i].size,
-                                       payload + patches->items[i].offset, NULL, err);
-    if (!status)
-        status = append_block(editor, err);
-    if (!status)
-        status = flip(editor, slot, err);
-    if (!status && editor->durability != COFFER_DURABILITY_FULL)
-        status = coffer__file_sync_data(editor->fd, NULL, err);
-    if (!status)
-        status = coffer__file_unlink(journal_path, err);
-    if (status) {
-        coffer__journal_roll_back(NULL, editor->fd, editor->path, NULL);
-        return status;
-    }
-    return coffer__file_sync_folder(journal_path, err);
-}
-
-static coffer_status write_state(coffer_pycauset_editor *editor, const coffer__pycauset_slot *slot,
-                                 const coffer__pycauset_patches *patches, coffer_error *err)
-{
-    coffer_error why = COFFER_ERROR_INIT;
-    coffer_status status;
-    if (patches->count > 0) {
-        char *journal_path = coffer__journal_path(editor->path);
-        status = journal_path ? write_journaled(editor, slot, patches, journal_path, &why)
-                              : coffer__fail_no_memory(&why, strlen(editor->path));
-        coffer__free(journal_path);
-    } else {
-        status = append_block(editor, &why);
-        if (!status)
-            status = flip(editor, slot, &why);
-    }
-    return coffer__sticky_keep(&editor->failure, status, &why, err);
-}
-
-static void take_over(coffer_pycauset_editor *editor, const coffer__pycauset_slot *slot,
-                      const coffer_pycauset_info *info, const coffer__pycauset_tree *tree)
-{
-    int was_active = editor->header.active;
-    editor->header.slots[1 - was_active] = *slot;
-    editor->header.active = 1 - was_active;
-    coffer__pycauset_store_slot(editor->inactive, &editor->header.slots[was_active]);
-    editor->size += editor->block.len;
-    editor->info = *info;
-    editor->info.generation = slot->generation;
-    editor->info.active_slot = "AB"[editor->header.active];
-    coffer__pycauset_tree_free(&editor->metadata);
-    editor->metadata = *tree;
-}
-
-coffer_status coffer__pycauset_editor_ready(const coffer_pycauset_editor *editor, coffer_error *err)
-{
-    coffer_status status = coffer__sticky_check(&editor->failure, err);
-    if (status)
-        return status;
-    if (editor->header.slots[editor->header.active].generation == UINT64_MAX)
-        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%s has no generation left",
-                            editor->path);
-    return expect_untouched(editor, err);
-}
-
-coffer_status coffer__pycauset_editor_write(uint64_t *generation, coffer_pycauset_editor *editor,
-                                            coffer__pycauset_next *next, coffer_error *err)
-{
-    coffer__pycauset_slot slot = editor->header.slots[editor->header.active];
-    coffer__pycauset_tree tree = { .root = NULL };
-    coffer_pycauset_info info = editor->info;
-    coffer_status status = encode(editor, next->root, &slot.metadata_offset, err);
-    if (!status)
-        status = coffer__pycauset_interpret(&info, next->root, slot.metadata_offset, err);
-    if (!status)
-        status = coffer__pycauset_copy(&tree, next->root, &editor->limits, err);
-    if (status)
-        return status;
-    slot.generation++;
-    slot.metadata_length = editor->size + editor->block.len - slot.metadata_offset;
-    status = write_state(editor, &slot, &next->patches, err);
-    if (status) {
-        coffer__pycauset_tree_free(&tree);
-        return status;
-    }
-    take_over(editor, &slot, &info, &tree);
-    if (generation)
-        *generation = slot.generation;
-    return COFFER_OK;
-}
-
-coffer_status coffer_pycauset_editor_commit(uint64_t *generation, coffer_pycauset_editor *editor,
-                                            const coffer_pycauset_changes *changes, coffer_error *err)
-{
-    coffer__pycauset_next next = { .memory = COFFER__ARENA_INIT, .sums = COFFER__BUFFER_INIT };
-    coffer_status status = coffer__pycauset_editor_ready(editor, err);
-    if (!status)
-        status = compose(&next, editor, changes, err);
-    if (!status)
-        status = coffer__pycauset_editor_write(generation, editor, &next, err);
-    coffer__pycauset_next_free(&next);
     return status;
 }

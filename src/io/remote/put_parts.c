@@ -1,6 +1,7 @@
 /* The parts of an upload: read, hashed and sent, several at once. */
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sha256.h"
 #include "io/remote/put.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 void coffer__put_digest_of(coffer__put_digest *out, const void *bytes, size_t len, bool with_md5)
 {
     uint8_t md5[COFFER__MD5_SIZE];
-    crypto_hash_sha256(out->raw, bytes, len);
+    coffer__sha256_of(out->raw, bytes, len);
     sodium_bin2hex(out->hex, sizeof out->hex, out->raw, sizeof out->raw);
     sodium_bin2base64(out->sha, sizeof out->sha, out->raw, sizeof out->raw, sodium_base64_VARIANT_ORIGINAL);
     out->md5[0] = out->etag[0] = '\0';

@@ -22,7 +22,7 @@ typedef struct words {
 
 static bool is_blank(char c)
 {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
+    return (unsigned char)c <= ' ' && (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v');
 }
 
 /* False at the end of the line. */

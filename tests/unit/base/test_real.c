@@ -80,6 +80,98 @@ static void every_number_reads_back_as_itself(void **state)
     }
 }
 
+/* The neighbors of a power of two are not equally far away, and the largest and least are edges of the
+ * tables. */
+static void every_power_of_two_and_its_neighbors_read_back_with_the_digits_of_printf(void **state)
+{
+    (void)state;
+    for (uint64_t exponent = 1; exponent < 2047; exponent++) {
+        for (uint64_t step = 0; step < 3; step++) {
+            uint64_t bits = (exponent << 52) + step - 1;
+            double value;
+            char expected[64];
+            memcpy(&value, &bits, sizeof value);
+            for (int digits = 15; digits <= 17; digits++) {
+                snprintf(expected, sizeof expected, "%.*g", digits, value);
+                if (strtod(expected, NULL) == value)
+                    break;
+            }
+            assert_true(strtod(text_of(value), NULL) == value);
+            assert_true(strlen(text_of(value)) <= strlen(expected) + 2);
+        }
+    }
+}
+
+static void a_list_has_the_text_of_its_numbers(void **state)
+{
+    (void)state;
+    enum { COUNT = 100 };
+    uint64_t doubles[COUNT];
+    uint32_t floats[COUNT];
+    char lists[2][COUNT * (COFFER__REAL_TEXT + 1)], text[COFFER__REAL_TEXT], *at[2] = { lists[0], lists[1] };
+    for (uint64_t i = 0; i < COUNT; i++) {
+        doubles[i] = (i + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ i << 60;
+        floats[i] = (uint32_t)(doubles[i] >> 21);
+    }
+    doubles[50] = UINT64_C(0x7ff8000000000000);
+    doubles[51] = UINT64_C(0x8000000000000000);
+    doubles[52] = UINT64_C(0xfff0000000000000);
+    char *ends[2] = { coffer__put_f64_list(lists[0], doubles, COUNT, ';'),
+                      coffer__put_f32_list(lists[1], floats, COUNT, '\n') };
+    for (size_t i = 0; i < COUNT; i++) {
+        double wide;
+        float narrow;
+        memcpy(&wide, &doubles[i], sizeof wide);
+        memcpy(&narrow, &floats[i], sizeof narrow);
+        for (size_t list = 0; list < 2; list++) {
+            char *end = list ? coffer__put_f32(text, narrow) : coffer__put_f64(text, wide);
+            assert_memory_equal(at[list], text, (size_t)(end - text));
+            at[list] += end - text;
+            assert_int_equal(*at[list]++, list ? '\n' : ';');
+        }
+    }
+    assert_ptr_equal(at[0], ends[0]);
+    assert_ptr_equal(at[1], ends[1]);
+}
+
+/* Up to 19 digits are multiplied with a power of ten, more are left to the C++ library; a product may be too
+ * near the middle between two doubles. */
+static void digits_of_any_number_and_power_read_as_strtod_reads_them(void **state)
+{
+    (void)state;
+    uint64_t bits = 1;
+    for (int i = 0; i < 100000; i++) {
+        char text[64];
+        double value;
+        bits = bits * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        unsigned long long digits = bits >> (bits >> 58);
+        int len = i % 2 ? snprintf(text, sizeof text, "%llue%d", digits, (int)(bits >> 20) % 340)
+                        : snprintf(text, sizeof text, "-%llu.%llu", digits, (unsigned long long)(bits >> 44));
+        assert_true(coffer__parse_f64(&value, text, (size_t)len));
+        double expected = strtod(text, NULL);
+        if (memcmp(&value, &expected, sizeof value))
+            fail_msg("%s is %a, not %a", text, expected, value);
+    }
+    static const char *const texts[] = { "9007199254740993",
+                                         "9007199254740992.5",
+                                         "9007199254740995e0",
+                                         "4503599627370496.5",
+                                         "0.000000000000000000000000000000123456789",
+                                         "00000000000000000000000000000000012.5",
+                                         "2.2250738585072014e-308",
+                                         "2.2250738585072011e-308",
+                                         "179769313486231580793e289",
+                                         "-0",
+                                         "0e99",
+                                         "1448997445238699e0",
+                                         "8.5e-322" };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        double value, expected = strtod(texts[i], NULL);
+        assert_true(coffer__parse_f64(&value, texts[i], strlen(texts[i])));
+        assert_memory_equal(&value, &expected, sizeof value);
+    }
+}
+
 static bool parses(const char *text, double expected)
 {
     double value = -1;
@@ -99,8 +191,8 @@ static void text_is_a_number_as_a_whole_or_not_at_all(void **state)
     assert_true(parses("5.", 5));
     assert_true(parses("inf", (double)INFINITY));
     assert_true(parses("NaN", (double)NAN));
-    static const char *const bad[] = { "",   "+",    "-",  "+-1", "++1", "1 ",
-                                       " 1", "0x10", "1e", "1,5", "e5",  "1.5.2" };
+    static const char *const bad[] = { "",   "+",   "-",  "+-1",   "++1",   "1 ",  " 1", "0x10",
+                                       "1e", "1,5", "e5", "1.5.2", "1e+-5", "1e+", ".",  "-.e1" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (coffer__parse_f64(&value, bad[i], strlen(bad[i])))
             fail_msg("\"%s\" is taken for %g", bad[i], value);
@@ -135,6 +227,9 @@ int main(void)
         cmocka_unit_test(numbers_have_the_fewest_digits),
         cmocka_unit_test(a_float_has_the_digits_of_a_float),
         cmocka_unit_test(every_number_reads_back_as_itself),
+        cmocka_unit_test(every_power_of_two_and_its_neighbors_read_back_with_the_digits_of_printf),
+        cmocka_unit_test(a_list_has_the_text_of_its_numbers),
+        cmocka_unit_test(digits_of_any_number_and_power_read_as_strtod_reads_them),
         cmocka_unit_test(text_is_a_number_as_a_whole_or_not_at_all),
         cmocka_unit_test(a_near_decimal_has_no_digits_of_rounding_errors),
         cmocka_unit_test(numbers_in_names_are_ordered_by_value),

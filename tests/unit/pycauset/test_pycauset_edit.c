@@ -3,6 +3,7 @@
 #include "support/container.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -438,6 +439,69 @@ static void an_open_reader_keeps_its_state_through_commits(void **state)
     }
 }
 
+enum { COMMITTERS = 8, COMMITS = 20 };
+
+typedef struct committer {
+    coffer_pycauset_editor *editor;
+    size_t index;
+    uint64_t generations[COMMITS]; /* 0: refused */
+    size_t refused;
+} committer;
+
+/* Every fifth list of a thread cannot be applied. */
+static void *commit_many(void *context)
+{
+    committer *self = context;
+    for (size_t i = 0; i < COMMITS; i++) {
+        char key[64];
+        coffer_pycauset_changes *changes = NULL;
+        snprintf(key, sizeof key, "properties.t%zu%s", self->index, i % 5 == 4 ? ".below" : "");
+        if (coffer_pycauset_changes_new(&changes, NULL) == COFFER_OK &&
+            coffer_pycauset_changes_set_u64(changes, key, i, NULL) == COFFER_OK &&
+            coffer_pycauset_editor_commit(&self->generations[i], self->editor, changes, NULL) != COFFER_OK)
+            self->refused++;
+        coffer_pycauset_changes_free(changes);
+    }
+    return NULL;
+}
+
+static void commits_of_many_threads_all_count_and_a_wrong_one_fails_alone(void **state)
+{
+    const char *path = fresh("{}");
+    coffer_pycauset_editor *editor = edit(path);
+    committer committers[COMMITTERS] = { 0 };
+    pthread_t threads[COMMITTERS];
+    bool seen[COMMITTERS * COMMITS + 2] = { false };
+    (void)state;
+    for (size_t i = 0; i < COMMITTERS; i++) {
+        committers[i] = (committer){ .editor = editor, .index = i };
+        assert_int_equal(pthread_create(&threads[i], NULL, commit_many, &committers[i]), 0);
+    }
+    for (size_t i = 0; i < COMMITTERS; i++)
+        pthread_join(threads[i], NULL);
+    coffer_pycauset_editor_close(editor);
+    for (size_t i = 0; i < COMMITTERS; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "properties.t%zu", i);
+        assert_int_equal(container_read(path, key, NULL), COMMITS - 2);
+        assert_int_equal(committers[i].refused, COMMITS / 5);
+        uint64_t last = 1;
+        for (size_t k = 0; k < COMMITS; k++) {
+            uint64_t generation = committers[i].generations[k];
+            if (k % 5 == 4)
+                continue;
+            assert_true(generation > last && generation < sizeof seen / sizeof *seen && !seen[generation]);
+            seen[generation] = true;
+            last = generation;
+        }
+    }
+    size_t len;
+    uint8_t *bytes = temp_read(path, &len);
+    container file = { bytes, len };
+    container_expect_clean(&file);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +522,7 @@ int main(void)
         cmocka_unit_test(an_update_that_never_flipped_its_slot_is_stepped_over),
         cmocka_unit_test(a_file_that_another_replaced_or_wrote_to_is_not_committed_to),
         cmocka_unit_test(an_open_reader_keeps_its_state_through_commits),
+        cmocka_unit_test(commits_of_many_threads_all_count_and_a_wrong_one_fails_alone),
     };
     return cmocka_run_group_tests(tests, temp_setup, temp_teardown);
 }

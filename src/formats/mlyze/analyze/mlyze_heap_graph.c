@@ -1,4 +1,4 @@
-#include "heap_graph.h"
+#include "formats/mlyze/analyze/mlyze_heap_graph.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -13,7 +13,7 @@ typedef struct reference {
 } reference;
 
 typedef struct reading {
-    heap_graph *graph;
+    coffer__mlyze_graph *graph;
     coffer_mlyze_live *live;
     reference *references;
     size_t capacity, reference_count, reference_capacity; /* capacity : of the objects */
@@ -33,18 +33,18 @@ static bool grow(void **items, size_t *capacity, size_t size)
     return true;
 }
 
-static coffer_status add_object(reading *work, const heap_object *object, coffer_error *err)
+static coffer_status add_object(reading *work, const coffer__mlyze_object *object, coffer_error *err)
 {
-    heap_graph *graph = work->graph;
+    coffer__mlyze_graph *graph = work->graph;
     void *items = graph->objects;
     if (graph->count == work->capacity && !grow(&items, &work->capacity, sizeof *graph->objects))
         return coffer__fail_no_memory(err, work->capacity * sizeof *graph->objects);
     graph->objects = items;
     graph->objects[graph->count++] = *object;
-    return graph->count < HEAP_NONE
+    return graph->count < COFFER__MLYZE_NO_OBJECT
                ? COFFER_OK
                : coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                              "the snapshot has more than %" PRIu32 " objects", HEAP_NONE);
+                              "the snapshot has more than %" PRIu32 " objects", COFFER__MLYZE_NO_OBJECT);
 }
 
 static coffer_status add_reference(reading *work, uint64_t from, uint64_t to, uint64_t name,
@@ -56,20 +56,20 @@ static coffer_status add_reference(reading *work, uint64_t from, uint64_t to, ui
         return coffer__fail_no_memory(err, work->reference_capacity * sizeof *work->references);
     work->references = items;
     work->references[work->reference_count++] = (reference){ from, to, name };
-    return work->reference_count < HEAP_NONE
+    return work->reference_count < COFFER__MLYZE_NO_OBJECT
                ? COFFER_OK
                : coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
-                              "the snapshot has more than %" PRIu32 " references", HEAP_NONE);
+                              "the snapshot has more than %" PRIu32 " references", COFFER__MLYZE_NO_OBJECT);
 }
 
 /* Objects of Python's garbage collector begin 16 bytes after their block. */
 static void find_sizes(reading *work)
 {
     enum { COLLECTOR_HEAD = 16 };
-    heap_graph *graph = work->graph;
+    coffer__mlyze_graph *graph = work->graph;
     graph->unsized = 0;
     for (size_t i = 0; i < graph->count; i++) {
-        heap_object *object = &graph->objects[i];
+        coffer__mlyze_object *object = &graph->objects[i];
         coffer_mlyze_live_block block;
         if (object->size > 0) /* the recorder knew it */
             continue;
@@ -84,7 +84,7 @@ static void find_sizes(reading *work)
 
 static void take_snapshot(reading *work, uint64_t time, bool ends)
 {
-    heap_graph *graph = work->graph;
+    coffer__mlyze_graph *graph = work->graph;
     if (ends) {
         bool ended = work->collects;
         work->collects = false;
@@ -121,7 +121,8 @@ static coffer_status take_event(reading *work, const coffer_mlyze_events *events
         return COFFER_OK;
     case COFFER_MLYZE_OBJECT:
         return work->collects
-                   ? add_object(work, &(heap_object){ events->address[i], events->id[i], events->size[i] },
+                   ? add_object(work,
+                                &(coffer__mlyze_object){ events->address[i], events->id[i], events->size[i] },
                                 err)
                    : COFFER_OK;
     case COFFER_MLYZE_REFERENCE:
@@ -165,7 +166,7 @@ static uint32_t index_of(const reading *work, uint64_t address, uint64_t hash)
     while ((found = coffer__table_next(&probe)) != COFFER__TABLE_NONE &&
            work->graph->objects[found].address != address)
         ;
-    return found == COFFER__TABLE_NONE ? HEAP_NONE : found;
+    return found == COFFER__TABLE_NONE ? COFFER__MLYZE_NO_OBJECT : found;
 }
 
 static void find_group(uint32_t *out, const reading *work, const uint64_t *addresses, size_t count)
@@ -188,13 +189,13 @@ static void find_group(uint32_t *out, const reading *work, const uint64_t *addre
 /* An address that occurs twice is one object, the first. */
 static coffer_status index_objects(reading *work, coffer_error *err)
 {
-    heap_graph *graph = work->graph;
+    coffer__mlyze_graph *graph = work->graph;
     size_t kept = 0;
     coffer__table_init_keyed(&work->table);
     coffer_status status = coffer__table_reserve(&work->table, graph->count, err);
     for (size_t i = 0; i < graph->count && !status; i++) {
         uint64_t hash = hash_of(work, graph->objects[i].address);
-        if (index_of(work, graph->objects[i].address, hash) != HEAP_NONE)
+        if (index_of(work, graph->objects[i].address, hash) != COFFER__MLYZE_NO_OBJECT)
             continue;
         graph->objects[kept] = graph->objects[i];
         status = coffer__table_add(&work->table, hash, kept++, err);
@@ -218,7 +219,7 @@ static void resolve(reading *work)
         find_group(found, work, addresses, 2 * count);
         for (size_t i = 0; i < count; i++) {
             const reference *one = &work->references[first + i];
-            if (found[2 * i] == HEAP_NONE || found[2 * i + 1] == HEAP_NONE)
+            if (found[2 * i] == COFFER__MLYZE_NO_OBJECT || found[2 * i + 1] == COFFER__MLYZE_NO_OBJECT)
                 work->graph->dangling++;
             else
                 work->references[kept++] = (reference){ found[2 * i], found[2 * i + 1], one->name };
@@ -229,7 +230,7 @@ static void resolve(reading *work)
 
 static int by_to(const void *left, const void *right)
 {
-    const heap_edge *a = left, *b = right;
+    const coffer__mlyze_edge *a = left, *b = right;
     if (a->to != b->to)
         return a->to < b->to ? -1 : 1;
     return (a->name > b->name) - (a->name < b->name);
@@ -238,7 +239,7 @@ static int by_to(const void *left, const void *right)
 /* Sorts the references by counting those of each object. */
 static coffer_status sort_edges(reading *work, coffer_error *err)
 {
-    heap_graph *graph = work->graph;
+    coffer__mlyze_graph *graph = work->graph;
     graph->edge_count = work->reference_count;
     graph->first_edge = coffer__calloc(graph->count + 2, sizeof *graph->first_edge);
     graph->edges = coffer__alloc_array(graph->edge_count + 1, sizeof *graph->edges);
@@ -251,7 +252,8 @@ static coffer_status sort_edges(reading *work, coffer_error *err)
         next[i + 1] += next[i];
     for (size_t i = 0; i < graph->edge_count; i++) {
         const reference *one = &work->references[i];
-        graph->edges[next[one->from]++] = (heap_edge){ (uint32_t)one->from, (uint32_t)one->to, one->name };
+        graph->edges[next[one->from]++] =
+            (coffer__mlyze_edge){ (uint32_t)one->from, (uint32_t)one->to, one->name };
     }
     for (size_t i = 0; i < graph->count; i++) {
         size_t count = graph->first_edge[i + 1] - graph->first_edge[i];
@@ -272,10 +274,11 @@ static coffer_status link_objects(reading *work, coffer_error *err)
     return status;
 }
 
-coffer_status heap_graph_read(heap_graph *out, const coffer_mlyze *trace, uint64_t number, coffer_error *err)
+coffer_status coffer__mlyze_graph_read(coffer__mlyze_graph *out, const coffer_mlyze *trace, uint64_t number,
+                                       coffer_error *err)
 {
     reading work = { .graph = out, .wanted = number };
-    *out = (heap_graph){ 0 };
+    *out = (coffer__mlyze_graph){ 0 };
     coffer_status status = coffer_mlyze_live_new(&work.live, err);
     if (!status)
         status = read_events(&work, trace, err);
@@ -291,13 +294,13 @@ coffer_status heap_graph_read(heap_graph *out, const coffer_mlyze *trace, uint64
     coffer__table_free(&work.table);
     coffer__free(work.references);
     if (!status)
-        status = heap_graph_analyze(out, err);
+        status = coffer__mlyze_graph_analyze(out, err);
     if (status)
-        heap_graph_free(out);
+        coffer__mlyze_graph_free(out);
     return status;
 }
 
-void heap_graph_free(heap_graph *graph)
+void coffer__mlyze_graph_free(coffer__mlyze_graph *graph)
 {
     coffer__free(graph->objects);
     coffer__free(graph->edges);
@@ -306,5 +309,5 @@ void heap_graph_free(heap_graph *graph)
     coffer__free(graph->dominator);
     coffer__free(graph->retained);
     coffer__free(graph->is_root);
-    *graph = (heap_graph){ 0 };
+    *graph = (coffer__mlyze_graph){ 0 };
 }

@@ -1,7 +1,7 @@
 /* Which object keeps which alive: the dominator tree of the references, by the algorithm of Cooper, Harvey
  * and Kennedy. The roots are the objects that nothing refers to; a cycle that no root reaches gets its first
  * object as a root. */
-#include "heap_graph.h"
+#include "formats/mlyze/analyze/mlyze_heap_graph.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -11,18 +11,19 @@
 /* Objects are numbered in the order of the search: what refers to an object mostly has a number close to its
  * own, and the loops go through memory from left to right. */
 typedef struct analysis {
-    heap_graph *graph;
+    coffer__mlyze_graph *graph;
     uint32_t *rank;               /* number of an object */
     uint32_t *first_back, *backs; /* objects that refer to an object; by object, then by number */
     uint32_t *stack, *next;       /* of the depth-first search */
-    uint32_t *dominator; /* by number; HEAP_NONE = the imaginary root, UNKNOWN = not computed so far */
+    uint32_t *dominator; /* by number; COFFER__MLYZE_NO_OBJECT = the imaginary root, UNKNOWN = not computed so
+                            far */
 } analysis;
 
-#define UNKNOWN (HEAP_NONE - 1)
+#define UNKNOWN (COFFER__MLYZE_NO_OBJECT - 1)
 
 static coffer_status make(analysis *work, coffer_error *err)
 {
-    heap_graph *graph = work->graph;
+    coffer__mlyze_graph *graph = work->graph;
     size_t count = graph->count + 1;
     graph->order = coffer__alloc_array(count, sizeof *graph->order);
     graph->dominator = coffer__alloc_array(count, sizeof *graph->dominator);
@@ -42,7 +43,7 @@ static coffer_status make(analysis *work, coffer_error *err)
 /* Lists what refers to each object. by_number : objects are given by their numbers. */
 static void link_back(analysis *work, bool by_number)
 {
-    const heap_graph *graph = work->graph;
+    const coffer__mlyze_graph *graph = work->graph;
     memset(work->first_back, 0, (graph->count + 2) * sizeof *work->first_back);
     uint32_t *next = work->first_back + 1;
     for (size_t i = 0; i < graph->edge_count; i++) {
@@ -68,7 +69,7 @@ static bool has_referrer(const analysis *work, uint32_t object)
 /* Depth-first from a root; objects are numbered from the end when they are left. */
 static size_t search(analysis *work, uint32_t root, size_t left)
 {
-    heap_graph *graph = work->graph;
+    coffer__mlyze_graph *graph = work->graph;
     size_t depth = 0;
     graph->is_root[root] = true;
     work->rank[root] = 0; /* seen */
@@ -82,7 +83,7 @@ static size_t search(analysis *work, uint32_t root, size_t left)
             continue;
         }
         uint32_t to = graph->edges[work->next[object]++].to;
-        if (work->rank[to] != HEAP_NONE)
+        if (work->rank[to] != COFFER__MLYZE_NO_OBJECT)
             continue;
         work->rank[to] = 0;
         work->next[to] = graph->first_edge[to];
@@ -93,14 +94,14 @@ static size_t search(analysis *work, uint32_t root, size_t left)
 
 static void put_in_order(analysis *work)
 {
-    heap_graph *graph = work->graph;
+    coffer__mlyze_graph *graph = work->graph;
     size_t left = graph->count;
     memset(work->rank, 0xff, graph->count * sizeof *work->rank);
     for (uint32_t i = 0; i < graph->count; i++)
         if (!has_referrer(work, i))
             left = search(work, i, left);
     for (uint32_t i = 0; i < graph->count; i++)
-        if (work->rank[i] == HEAP_NONE)
+        if (work->rank[i] == COFFER__MLYZE_NO_OBJECT)
             left = search(work, i, left);
     for (uint32_t i = 0; i < graph->count; i++)
         work->rank[graph->order[i]] = i;
@@ -110,8 +111,8 @@ static void put_in_order(analysis *work)
 static uint32_t meet(const uint32_t *dominator, uint32_t a, uint32_t b)
 {
     while (a != b) {
-        if (a == HEAP_NONE || b == HEAP_NONE)
-            return HEAP_NONE;
+        if (a == COFFER__MLYZE_NO_OBJECT || b == COFFER__MLYZE_NO_OBJECT)
+            return COFFER__MLYZE_NO_OBJECT;
         if (a > b)
             a = dominator[a];
         else
@@ -128,7 +129,7 @@ static bool find_dominator(const analysis *work, uint32_t number)
         if (work->dominator[from] == UNKNOWN || from == number)
             continue;
         best = best == UNKNOWN ? from : meet(work->dominator, best, from);
-        if (best == HEAP_NONE)
+        if (best == COFFER__MLYZE_NO_OBJECT)
             break;
     }
     bool changed = work->dominator[number] != best;
@@ -138,9 +139,9 @@ static bool find_dominator(const analysis *work, uint32_t number)
 
 static void find_dominators(analysis *work)
 {
-    const heap_graph *graph = work->graph;
+    const coffer__mlyze_graph *graph = work->graph;
     for (uint32_t i = 0; i < graph->count; i++)
-        work->dominator[i] = graph->is_root[graph->order[i]] ? HEAP_NONE : UNKNOWN;
+        work->dominator[i] = graph->is_root[graph->order[i]] ? COFFER__MLYZE_NO_OBJECT : UNKNOWN;
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t i = 0; i < graph->count; i++) {
@@ -150,11 +151,12 @@ static void find_dominators(analysis *work)
     }
     for (uint32_t i = 0; i < graph->count; i++) {
         uint32_t number = work->dominator[i];
-        graph->dominator[graph->order[i]] = number == HEAP_NONE ? HEAP_NONE : graph->order[number];
+        graph->dominator[graph->order[i]] =
+            number == COFFER__MLYZE_NO_OBJECT ? COFFER__MLYZE_NO_OBJECT : graph->order[number];
     }
 }
 
-coffer_status heap_graph_analyze(heap_graph *graph, coffer_error *err)
+coffer_status coffer__mlyze_graph_analyze(coffer__mlyze_graph *graph, coffer_error *err)
 {
     analysis work = { .graph = graph };
     coffer_status status = make(&work, err);
@@ -168,7 +170,7 @@ coffer_status heap_graph_analyze(heap_graph *graph, coffer_error *err)
             graph->retained[i] = graph->objects[i].size;
         for (size_t i = graph->count; i-- > 0;) {
             uint32_t object = graph->order[i];
-            if (graph->dominator[object] != HEAP_NONE)
+            if (graph->dominator[object] != COFFER__MLYZE_NO_OBJECT)
                 graph->retained[graph->dominator[object]] += graph->retained[object];
         }
     }
@@ -183,13 +185,13 @@ coffer_status heap_graph_analyze(heap_graph *graph, coffer_error *err)
 /* ---- Paths ---- */
 
 /* Breadth-first from all roots, with the queue in `queue`. */
-static uint32_t search_type(uint32_t *queue, uint32_t *via, bool *seen, const heap_graph *graph,
+static uint32_t search_type(uint32_t *queue, uint32_t *via, bool *seen, const coffer__mlyze_graph *graph,
                             uint64_t type)
 {
     size_t head = 0, tail = 0;
     for (uint32_t i = 0; i < graph->count; i++) {
         seen[i] = graph->is_root[i];
-        via[i] = HEAP_NONE;
+        via[i] = COFFER__MLYZE_NO_OBJECT;
         if (seen[i])
             queue[tail++] = i;
     }
@@ -206,21 +208,22 @@ static uint32_t search_type(uint32_t *queue, uint32_t *via, bool *seen, const he
             queue[tail++] = to;
         }
     }
-    return HEAP_NONE;
+    return COFFER__MLYZE_NO_OBJECT;
 }
 
-size_t heap_graph_path(uint32_t *path, uint32_t *edges, const heap_graph *graph, uint64_t type)
+size_t coffer__mlyze_graph_path(uint32_t *path, uint32_t *edges, const coffer__mlyze_graph *graph,
+                                uint64_t type)
 {
     uint32_t *via = coffer__alloc_array(graph->count + 1, sizeof *via);
     bool *seen = coffer__alloc_array(graph->count + 1, sizeof *seen);
-    uint32_t found = via && seen ? search_type(path, via, seen, graph, type) : HEAP_NONE;
+    uint32_t found = via && seen ? search_type(path, via, seen, graph, type) : COFFER__MLYZE_NO_OBJECT;
     size_t len = 0;
-    for (uint32_t at = found; at != HEAP_NONE; len++)
-        at = via[at] == HEAP_NONE ? HEAP_NONE : graph->edges[via[at]].from;
+    for (uint32_t at = found; at != COFFER__MLYZE_NO_OBJECT; len++)
+        at = via[at] == COFFER__MLYZE_NO_OBJECT ? COFFER__MLYZE_NO_OBJECT : graph->edges[via[at]].from;
     for (size_t i = len; i-- > 0;) {
         path[i] = found;
         edges[i] = via[found];
-        found = edges[i] == HEAP_NONE ? HEAP_NONE : graph->edges[edges[i]].from;
+        found = edges[i] == COFFER__MLYZE_NO_OBJECT ? COFFER__MLYZE_NO_OBJECT : graph->edges[edges[i]].from;
     }
     coffer__free(via);
     coffer__free(seen);

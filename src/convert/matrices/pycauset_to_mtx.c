@@ -1,104 +1,16 @@
-/* The values of a matrix as text: lines of numbers, or a Matrix Market file. */
+/* The values of a matrix in Matrix Market form: coordinates of what is not zero, or an array by columns. */
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "convert/matrices/pycauset_export.h"
 #include "convert/matrices/pycauset_values.h"
+#include "convert/text_out.h"
 #include "outside/arrays/mtx.h"
 #include "outside/text/number.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* The values of a matrix as lines of numbers. */
-
-/* Values that are written out together. */
-#define PIECE 4096
-
-static coffer_status write_names(coffer__sink *sink, const coffer__pycauset_export *export, char delimiter,
-                                 coffer_error *err)
-{
-    coffer_status status = COFFER_OK;
-    const coffer_pycauset_tile *tile = &export->selection;
-    for (uint64_t i = 0; !status && i < tile->cols; i++) {
-        char name[COFFER__DECIMAL_U64 + 2] = "c";
-        char *end = coffer__put_u64(name + 1, tile->col + i);
-        *end++ = i + 1 < tile->cols ? delimiter : '\n';
-        status = coffer__sink_write(sink, name, (size_t)(end - name), err);
-    }
-    return status;
-}
-
-static coffer_status write_tile(coffer__sink *sink, const coffer__pycauset_export *export,
-                                const uint8_t *values, const coffer_pycauset_tile *tile, char delimiter,
-                                char *text, coffer_error *err)
-{
-    size_t size = coffer_dtype_size(export->dtype);
-    uint64_t end_col = export->selection.col + export->selection.cols, col = tile->col;
-    uint64_t count = tile->rows * tile->cols;
-    char *to = text;
-    coffer_status status = COFFER_OK;
-    for (uint64_t i = 0; !status && i < count; i++) {
-        to = coffer__pycauset_put_value(to, values + i * size, export->dtype);
-        *to++ = ++col == end_col ? '\n' : delimiter;
-        if (col == tile->col + tile->cols)
-            col = tile->col;
-        if ((i + 1) % PIECE == 0 || i + 1 == count) {
-            status = coffer__sink_write(sink, text, (size_t)(to - text), err);
-            to = text;
-        }
-    }
-    return status;
-}
-
-static coffer_status write_lines(coffer__sink *sink, coffer__pycauset_export *export, coffer_error *err)
-{
-    const size_t text_size = (size_t)PIECE * (COFFER__PYCAUSET_VALUE_TEXT + 1);
-    char delimiter;
-    coffer_status status = coffer__pycauset_delimiter(&delimiter, export->job, err);
-    if (!status && coffer__job_has(export->job, "header"))
-        status = write_names(sink, export, delimiter, err);
-    if (status)
-        return status;
-    char *text = coffer__malloc(text_size);
-    if (!text)
-        return coffer__fail_no_memory(err, text_size);
-    for (;;) {
-        const uint8_t *values;
-        coffer_pycauset_tile tile;
-        status = coffer__pycauset_export_next(&values, &tile, export, err);
-        if (!status && values)
-            status = write_tile(sink, export, values, &tile, delimiter, text, err);
-        if (status || !values)
-            break;
-    }
-    coffer__free(text);
-    return status;
-}
-
-coffer_status coffer__pycauset_to_csv(const coffer__convert_job *job, coffer_error *err)
-{
-    static const coffer__pycauset_target target = { "CSV", false, false };
-    coffer__pycauset_export export;
-    coffer__sink *sink = NULL;
-    coffer_status status = coffer__pycauset_export_open(&export, job, &target, err);
-    if (status)
-        return status;
-    status = coffer__pycauset_export_create(&sink, &export, err);
-    if (!status)
-        status = write_lines(sink, &export, err);
-    if (status)
-        coffer__sink_discard(sink);
-    else
-        status = coffer__pycauset_export_commit(sink, &export, err);
-    coffer__pycauset_export_close(&export);
-    return status;
-}
-
-/* The values of a matrix in Matrix Market form: coordinates of what is not zero, or an array by columns. */
-
-/* Text is handed on in pieces of about this size. */
-#define TEXT_SIZE ((size_t)1 << 16)
 #define LINE_SIZE (2 * (COFFER__DECIMAL_U64 + 1) + COFFER__PYCAUSET_VALUE_TEXT + 2)
 
 typedef struct mtx_export {
@@ -107,8 +19,10 @@ typedef struct mtx_export {
     coffer__mtx_field field;
     coffer__mtx_symmetry symmetry;
     coffer__sink *sink;
-    char *text;
-    size_t used;
+    /* The batch that becomes text: a tile by rows, or by columns. */
+    coffer_pycauset_tile tile;
+    const uint8_t *values;
+    uint8_t *columns; /* room for the values of a tile by columns */
 } mtx_export;
 
 /* ---- Banner and fields ---- */
@@ -181,13 +95,6 @@ static coffer_status choose_symmetry(mtx_export *export, coffer_error *err)
 
 /* ---- Text ---- */
 
-static coffer_status flush(mtx_export *export, coffer_error *err)
-{
-    size_t len = export->used;
-    export->used = 0;
-    return coffer__sink_write(export->sink, export->text, len, err);
-}
-
 /* A value mirrored at the diagonal has the opposite sign, except zero. */
 static char *turn_sign(char *start, char *end)
 {
@@ -214,10 +121,8 @@ static char *turn_sign(char *start, char *end)
 }
 
 /* A line with a value, and its place in front where there is one. */
-static coffer_status put_line(mtx_export *export, const uint64_t *place, const uint8_t *value,
-                              coffer_error *err)
+static char *put_line(char *to, const mtx_export *export, const uint64_t *place, const uint8_t *value)
 {
-    char *to = export->text + export->used;
     if (place) {
         to = coffer__put_u64(to, place[0] + 1);
         *to++ = ' ';
@@ -232,8 +137,7 @@ static coffer_status put_line(mtx_export *export, const uint64_t *place, const u
             to = turn_sign(start, to);
     }
     *to++ = '\n';
-    export->used = (size_t)(to - export->text);
-    return export->used > TEXT_SIZE - LINE_SIZE ? flush(export, err) : COFFER_OK;
+    return to;
 }
 
 static coffer_status write_header(mtx_export *export, uint64_t entries, coffer_error *err)
@@ -292,22 +196,50 @@ static coffer_status count_entry(mtx_export *export, uint64_t row, uint64_t col,
     return COFFER_OK;
 }
 
-static coffer_status put_entry(mtx_export *export, uint64_t row, uint64_t col, const uint8_t *value,
-                               void *context, coffer_error *err)
+static coffer_status next_rows(void *context, uint64_t *items, coffer_error *err)
 {
-    const coffer_pycauset_tile *all = &export->common.selection;
-    const uint64_t place[2] = { row - all->row, col - all->col }, image[2] = { place[1], place[0] };
-    (void)context;
-    if (coffer__pycauset_is_zero(value, export->common.dtype))
-        return COFFER_OK;
-    return put_line(export, export->symmetry == COFFER__MTX_GENERAL ? place : image, value, err);
+    mtx_export *export = context;
+    coffer_status status = coffer__pycauset_export_next(&export->values, &export->tile, &export->common, err);
+    *items = !status && export->values ? export->tile.rows * export->tile.cols : 0;
+    return status;
 }
 
-static coffer_status put_value(mtx_export *export, uint64_t row, uint64_t col, const uint8_t *value,
-                               void *context, coffer_error *err)
+/* A symmetric matrix is written by its upper triangle, whose rows are the columns of the lower one. */
+static coffer_status put_rows(void *context, coffer__buffer *text, uint64_t first, uint64_t count,
+                              uint32_t worker, coffer_error *err)
 {
-    (void)row, (void)col, (void)context;
-    return put_line(export, NULL, value, err);
+    const mtx_export *export = context;
+    const coffer_pycauset_tile *tile = &export->tile, *all = &export->common.selection;
+    size_t size = coffer_dtype_size(export->common.dtype);
+    bool whole = export->symmetry == COFFER__MTX_GENERAL;
+    uint64_t skipped = export->symmetry == COFFER__MTX_SKEW ? 1 : 0;
+    uint64_t row = tile->row - all->row + first / tile->cols, col = tile->col - all->col + first % tile->cols;
+    char *start = (char *)coffer__buffer_extend(text, (size_t)count * LINE_SIZE), *to = start;
+    (void)worker, (void)err;
+    if (!start)
+        return COFFER_OK;
+    for (uint64_t i = first; i < first + count; i++) {
+        const uint8_t *value = export->values + i * size;
+        const uint64_t place[2] = { whole ? row : col, whole ? col : row };
+        bool is_wanted = (whole || col >= row + skipped) &&
+                         !(export->coordinate && coffer__pycauset_is_zero(value, export->common.dtype));
+        if (is_wanted)
+            to = put_line(to, export, export->coordinate ? place : NULL, value);
+        if (++col == tile->col - all->col + tile->cols) {
+            col = tile->col - all->col;
+            row++;
+        }
+    }
+    text->len -= (size_t)count * LINE_SIZE - (size_t)(to - start);
+    return COFFER_OK;
+}
+
+static coffer_status write_rows(mtx_export *export, coffer_error *err)
+{
+    const coffer_pycauset_tile *all = &export->common.selection;
+    const coffer__text_out out = { all->rows * all->cols, COFFER__PYCAUSET_TEXT_PIECE, next_rows, put_rows };
+    coffer__pycauset_export_rewind(&export->common);
+    return coffer__text_out_run(export->sink, &out, export, err);
 }
 
 static coffer_status write_coordinates(mtx_export *export, coffer_error *err)
@@ -316,42 +248,59 @@ static coffer_status write_coordinates(mtx_export *export, coffer_error *err)
     coffer_status status = visit(export, count_entry, &entries, err);
     if (!status)
         status = write_header(export, entries, err);
-    return status ? status : visit(export, put_entry, NULL, err);
+    return status ? status : write_rows(export, err);
 }
 
 /* ---- Values in the order of columns ---- */
 
-static coffer_status put_columns(mtx_export *export, const coffer_pycauset_tile *tile, coffer_error *err)
+static coffer_status next_columns(void *context, uint64_t *items, coffer_error *err)
 {
-    size_t size = coffer_dtype_size(export->common.dtype);
-    const uint8_t *values;
-    coffer_status status = coffer__pycauset_export_tile(&values, tile, &export->common, err);
-    for (uint64_t col = 0; !status && col < tile->cols; col++) {
-        for (uint64_t row = 0; !status && row < tile->rows; row++)
-            status = put_line(export, NULL, values + (row * tile->cols + col) * size, err);
+    mtx_export *export = context;
+    const coffer_pycauset_tile *all = &export->common.selection;
+    coffer_pycauset_tile *tile = &export->tile; /* the last one, of no size before the first */
+    uint64_t capacity = export->common.capacity;
+    tile->row += tile->rows;
+    if (tile->row == all->row + all->rows) {
+        tile->row = all->row;
+        tile->col += tile->cols;
     }
-    return status;
+    uint64_t rows_left = all->row + all->rows - tile->row, cols_left = all->col + all->cols - tile->col;
+    uint64_t most = all->rows > 0 && all->rows < capacity ? capacity / all->rows : 1;
+    tile->rows = rows_left < capacity ? rows_left : capacity;
+    tile->cols = cols_left < most ? cols_left : most;
+    *items = tile->rows * tile->cols;
+    if (*items == 0)
+        return COFFER_OK;
+    const uint8_t *values;
+    size_t size = coffer_dtype_size(export->common.dtype);
+    coffer_status status = coffer__pycauset_export_tile(&values, tile, &export->common, err);
+    if (status)
+        return status;
+    coffer__pycauset_columns_to_rows(export->columns, (size_t)tile->rows * size, values, (size_t)tile->cols,
+                                     (size_t)tile->rows, size);
+    return coffer__job_progress(export->common.job, tile->col - all->col, all->cols, err);
+}
+
+static coffer_status put_columns(void *context, coffer__buffer *text, uint64_t first, uint64_t count,
+                                 uint32_t worker, coffer_error *err)
+{
+    const mtx_export *export = context;
+    (void)worker, (void)err;
+    coffer__pycauset_put_values(text, export->columns, first, (size_t)count, export->common.dtype, '\n');
+    return COFFER_OK;
 }
 
 static coffer_status write_columns(mtx_export *export, coffer_error *err)
 {
     const coffer_pycauset_tile *all = &export->common.selection;
-    uint64_t capacity = export->common.capacity;
-    uint64_t cols = all->rows > 0 && all->rows < capacity ? capacity / all->rows : 1;
-    uint64_t rows = all->rows < capacity ? all->rows : capacity;
-    coffer_status status = COFFER_OK;
-    coffer_pycauset_tile tile = COFFER_PYCAUSET_TILE(0, 0, all->col, 0);
-    uint64_t end_col = all->col + all->cols, end_row = all->row + all->rows;
-    for (; !status && tile.col < end_col; tile.col += tile.cols) {
-        tile.cols = end_col - tile.col < cols ? end_col - tile.col : cols;
-        for (tile.row = all->row; !status && tile.row < end_row; tile.row += tile.rows) {
-            tile.rows = end_row - tile.row < rows ? end_row - tile.row : rows;
-            status = put_columns(export, &tile, err);
-        }
-        if (!status)
-            status = coffer__job_progress(export->common.job, tile.col - all->col, all->cols, err);
-    }
-    return status;
+    const coffer__text_out out = { all->rows * all->cols, COFFER__PYCAUSET_TEXT_PIECE, next_columns,
+                                   put_columns };
+    size_t size = coffer_dtype_size(export->common.dtype);
+    export->tile = (coffer_pycauset_tile)COFFER_PYCAUSET_TILE(all->row, 0, all->col, 0);
+    export->columns = coffer__alloc_array((size_t) export->common.capacity, size);
+    if (!export->columns)
+        return coffer__fail_no_memory(err, export->common.capacity * size);
+    return coffer__text_out_run(export->sink, &out, export, err);
 }
 
 static coffer_status write_array(mtx_export *export, coffer_error *err)
@@ -359,8 +308,7 @@ static coffer_status write_array(mtx_export *export, coffer_error *err)
     coffer_status status = write_header(export, 0, err);
     if (status)
         return status;
-    return export->symmetry == COFFER__MTX_GENERAL ? write_columns(export, err)
-                                                   : visit(export, put_value, NULL, err);
+    return export->symmetry == COFFER__MTX_GENERAL ? write_columns(export, err) : write_rows(export, err);
 }
 
 static coffer_status find_large(mtx_export *export, uint64_t row, uint64_t col, const uint8_t *value,
@@ -398,13 +346,10 @@ static coffer_status write_all(mtx_export *export, coffer_error *err)
         status = choose_field(export, err);
     if (status)
         return status;
-    export->text = coffer__malloc(TEXT_SIZE);
-    if (!export->text)
-        return coffer__fail_no_memory(err, TEXT_SIZE);
     status = coffer__pycauset_export_create(&export->sink, &export->common, err);
-    if (!status)
-        status = export->coordinate ? write_coordinates(export, err) : write_array(export, err);
-    return status ? status : flush(export, err);
+    if (status)
+        return status;
+    return export->coordinate ? write_coordinates(export, err) : write_array(export, err);
 }
 
 coffer_status coffer__pycauset_to_mtx(const coffer__convert_job *job, coffer_error *err)
@@ -419,7 +364,7 @@ coffer_status coffer__pycauset_to_mtx(const coffer__convert_job *job, coffer_err
         coffer__sink_discard(export.sink);
     else
         status = coffer__pycauset_export_commit(export.sink, &export.common, err);
-    coffer__free(export.text);
+    coffer__free(export.columns);
     coffer__pycauset_export_close(&export.common);
     return status;
 }
