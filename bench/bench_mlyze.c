@@ -1,7 +1,8 @@
 /* MLYZE: decoding and pairing, timelines.
  *
- *   bench_mlyze [--events N] [--live N] [--runs N] [--json] [FILE.mlyze]...
+ *   bench_mlyze [--events N] [--live N] [--runs N] [--json] [--cpu-time] [FILE.mlyze]...
  *
+ * --cpu-time measures one thread alone, for a machine that does other work at the same time.
  * With files only those are measured, otherwise generated traces. Their data goes to $COFFER_BENCH_DATA (else
  * the current folder) and is removed at the end. */
 #include "bench.h"
@@ -177,10 +178,11 @@ static void bench_pairing(bench_table *table, const options *opts, const char *p
     opened trace = open_trace(path, NULL);
     coffer_error err = COFFER_ERROR_INIT;
     uint64_t events = 0;
+    const size_t way_count = bench_clock == CLOCK_PROCESS_CPUTIME_ID ? 3 : 4;
     double seconds[4][99], alone = 0;
     bench_must(coffer_mlyze_event_count(&events, trace.trace, &err), &err, path);
     for (unsigned run = 0; run <= opts->runs; run++) {
-        for (size_t i = 0; i < 4; i++) {
+        for (size_t i = 0; i < way_count; i++) {
             work what = { trace.trace, i < 3 ? 1 : 2 };
             double start = bench_now();
             ways[i](&what);
@@ -188,7 +190,7 @@ static void bench_pairing(bench_table *table, const options *opts, const char *p
                 seconds[i][run - 1] = bench_now() - start;
         }
     }
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < way_count; i++) {
         char name[80];
         qsort(seconds[i], opts->runs, sizeof seconds[i][0], bench_compare);
         bench_time time = { seconds[i][opts->runs / 2], seconds[i][0] };
@@ -276,10 +278,14 @@ static options read_options(int argc, char **argv)
             opts.live = (size_t)strtoull(argv[++i], NULL, 10);
         else if (!strcmp(argv[i], "--runs") && i + 1 < argc)
             opts.runs = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (!strcmp(argv[i], "--cpu-time"))
+            bench_clock = CLOCK_PROCESS_CPUTIME_ID;
         else if (argv[i][0] != '-')
             opts.files[opts.file_count++] = argv[i];
         else {
-            fputs("usage: bench_mlyze [--events N] [--live N] [--runs N] [--json] [FILE.mlyze]...\n", stderr);
+            fputs("usage: bench_mlyze [--events N] [--live N] [--runs N] [--json] [--cpu-time] "
+                  "[FILE.mlyze]...\n",
+                  stderr);
             exit(2);
         }
     }

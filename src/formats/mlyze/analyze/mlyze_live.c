@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #define SLOT_SIZE sizeof(coffer__mlyze_slot)
-#define ALIGNMENT (COFFER__MLYZE_BUCKET * SLOT_SIZE)
-#define FIRST_BUCKETS 256
-/* Slots after the last bucket where a search can begin, so that it never wraps around. */
+#define ALIGNMENT 64 /* a cache line */
+#define FIRST_HOMES 1024
+/* Slots after the last home, so that a search never wraps around. */
 #define OVERHANG 256
 #define ROOMY ((size_t)1 << 21) /* live blocks */
 #define HUGE_PAGE ((size_t)2 << 20)
-#define LEAST_HUGE (2 * HUGE_PAGE) /* bytes; smaller tables do not get huge pages */
+#define LEAST_HUGE (HUGE_PAGE / 2) /* bytes; smaller tables do not get huge pages */
 
 coffer__mlyze_key coffer__mlyze_new_key(void)
 {
@@ -34,8 +34,8 @@ coffer__mlyze_key coffer__mlyze_new_key(void)
 void coffer__mlyze_live_init(coffer__mlyze_live *live, coffer__mlyze_key key, coffer__mlyze_budget *budget)
 {
     /* For a table without memory: a search ends there, and nothing is ever stored in it. */
-    static const coffer__mlyze_slot empty[COFFER__MLYZE_BUCKET];
-    coffer__mlyze_slot *slots = (coffer__mlyze_slot *)(uintptr_t)empty;
+    static const coffer__mlyze_slot empty;
+    coffer__mlyze_slot *slots = (coffer__mlyze_slot *)(uintptr_t)&empty;
     *live =
         (coffer__mlyze_live){ .slots = slots, .end = slots, .roomy = ROOMY, .key = key, .budget = budget };
 }
@@ -170,11 +170,11 @@ static coffer_status extend(coffer__mlyze_live *live, size_t capacity, coffer_er
     live->memory = memory;
     live->slots = (coffer__mlyze_slot *)(void *)aligned;
     live->capacity = capacity;
-    live->end = live->slots + capacity - COFFER__MLYZE_BUCKET;
+    live->end = live->slots + capacity - 1;
     return COFFER_OK;
 }
 
-/* Puts slots where the new number of buckets wants them. */
+/* Puts slots where they belong now. */
 static coffer_status put_slots(coffer__mlyze_live *live, const coffer__mlyze_slot *from, size_t count,
                                coffer_error *err)
 {
@@ -198,7 +198,7 @@ static coffer_status put_slots(coffer__mlyze_live *live, const coffer__mlyze_slo
 #define MOVED_AT_ONCE ((size_t)4096) /* slots */
 
 /* Moves all slots in place, from the end to the beginning: no home is before the old one. What is taken out
- * at once begins after a bucket with an empty slot, so that nothing in it belongs before it. */
+ * at once begins after an empty slot, so that nothing in it belongs before it. */
 static coffer_status spread(coffer__mlyze_live *live, size_t end, coffer_error *err)
 {
     coffer__mlyze_slot *moved = NULL;
@@ -207,8 +207,8 @@ static coffer_status spread(coffer__mlyze_live *live, size_t end, coffer_error *
     live->used = 0;
     while (!status && end > 0) {
         size_t begin = end > MOVED_AT_ONCE ? end - MOVED_AT_ONCE : 0;
-        while (begin > 0 && coffer__mlyze_hits(&live->slots[begin - COFFER__MLYZE_BUCKET], 0) == 0)
-            begin -= COFFER__MLYZE_BUCKET;
+        while (begin > 0 && live->slots[begin - 1].address != 0)
+            begin--;
         const size_t count = end - begin;
         if (count > room) {
             coffer__free(moved);
@@ -232,21 +232,20 @@ static coffer_status spread(coffer__mlyze_live *live, size_t end, coffer_error *
 static coffer_status grow(coffer__mlyze_live *live, coffer_error *err)
 {
     const size_t staying = live->remember ? live->used : live->live, end = live->capacity;
-    const size_t wanted = staying < live->roomy ? 2 * staying : staying + staying / 4;
-    size_t buckets = wanted / COFFER__MLYZE_BUCKET + 1;
-    if (buckets < FIRST_BUCKETS)
-        buckets = FIRST_BUCKETS;
-    if (buckets < live->bucket_count)
-        buckets = live->bucket_count;
-    if (buckets >= UINT32_MAX)
+    const bool is_roomy = staying < live->roomy;
+    size_t homes = is_roomy ? 5 * staying / 2 : staying + staying / 4;
+    if (homes < FIRST_HOMES)
+        homes = FIRST_HOMES;
+    if (homes < live->homes)
+        homes = live->homes;
+    if (homes >= UINT32_MAX)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%zu live blocks in one table",
                             live->live);
-    const size_t homes = buckets * COFFER__MLYZE_BUCKET;
     coffer_status status = extend(live, homes + OVERHANG, err);
     if (status)
         return status;
-    live->bucket_count = buckets;
-    live->max_used = homes - (staying < live->roomy ? homes / 4 : homes / 10);
+    live->homes = homes;
+    live->max_used = homes - (is_roomy ? homes / 3 : homes / 10);
     return spread(live, end, err);
 }
 
@@ -294,7 +293,7 @@ bool coffer__mlyze_live_take(coffer__mlyze_held *out, coffer__mlyze_live *live, 
         return false;
     unpack(out, live, slot);
     release_wide(live, slot);
-    coffer__mlyze_empty_slot(live, slot);
+    coffer__mlyze_kill(live, slot);
     return true;
 }
 

@@ -1,16 +1,14 @@
-/* The table of live blocks, by address: open addressing in buckets of four slots of 32 bytes. A large table
- * is filled to between 80 and 90 %, so that a live block takes at most 40 bytes, and grows in place. Hashes
- * are keyed with a random number, so that a file cannot make addresses collide. */
+/* The table of live blocks, by address: open addressing, in slots of 32 bytes. A large table is filled to
+ * between 80 and 90 %, so that a live block takes at most 40 bytes, and grows in place. A freed block leaves
+ * a dead slot, since allocators give its address out again soon. Hashes are keyed with a random number, so
+ * that a file cannot make addresses collide. */
 #ifndef COFFER_FORMATS_MLYZE_LIVE_H
 #define COFFER_FORMATS_MLYZE_LIVE_H
 
 #include "base/checked.h"
-#include "base/cpu.h"
 #include "coffer/mlyze.h"
 
 #include <stdatomic.h>
-
-#define COFFER__MLYZE_BUCKET 4 /* slots, two cache lines: processors fetch such pairs together */
 
 /* A live block. */
 typedef struct coffer__mlyze_held {
@@ -49,10 +47,10 @@ typedef struct coffer__mlyze_key {
 } coffer__mlyze_key;
 
 typedef struct coffer__mlyze_live {
-    coffer__mlyze_slot *slots, *end; /* never NULL; the bucket at `end`, the last one, is always empty */
+    coffer__mlyze_slot *slots, *end; /* never NULL; the slot at `end`, the last one, is always empty */
     void *memory;                    /* that they are in */
-    size_t bucket_count;             /* where a search can begin */
-    size_t capacity;                 /* slots, with those after the last of these buckets */
+    size_t homes;                    /* slots where a search can begin */
+    size_t capacity;                 /* slots, with those after the last home */
     size_t used, max_used, live;     /* used : live and dead */
     coffer__mlyze_key key;
     coffer__mlyze_budget *budget; /* NULL = no bound */
@@ -96,7 +94,7 @@ static inline uint64_t coffer__mlyze_hash(const coffer__mlyze_key *key, uint64_t
 /* Where the search for an address begins. A larger table has no home before that of a smaller one. */
 static inline coffer__mlyze_slot *coffer__mlyze_home(const coffer__mlyze_live *live, uint64_t hash)
 {
-    return live->slots + ((uint64_t)(uint32_t)(hash >> 8) * live->bucket_count >> 32) * COFFER__MLYZE_BUCKET;
+    return live->slots + ((uint64_t)(uint32_t)(hash >> 8) * live->homes >> 32);
 }
 
 /* Always inline: the compiler drops calls of a function that only prefetches. */
@@ -105,7 +103,7 @@ __attribute__((always_inline)) static inline void coffer__mlyze_prefetch(const c
 {
     const coffer__mlyze_slot *home = coffer__mlyze_home(live, hash);
     __builtin_prefetch(home, 1);
-    __builtin_prefetch(home + COFFER__MLYZE_BUCKET / 2, 1);
+    __builtin_prefetch(home + 2, 1);
 }
 
 static inline bool coffer__mlyze_is_dead(const coffer__mlyze_slot *slot)
@@ -140,40 +138,20 @@ static inline void coffer__mlyze_unpack(coffer__mlyze_held *out, const coffer__m
     out->thread = (uint16_t)(slot->sized >> COFFER__MLYZE_SIZE_BITS);
 }
 
-/* The slots of a bucket that have the address, as bits. */
-static inline unsigned coffer__mlyze_hits(const coffer__mlyze_slot *bucket, uint64_t address)
-{
-    unsigned hits = 0;
-    COFFER__UNROLL(COFFER__MLYZE_BUCKET)
-    for (unsigned i = 0; i < COFFER__MLYZE_BUCKET; i++)
-        hits |= (unsigned)(bucket[i].address == address) << i;
-    return hits;
-}
-
-/* A dead slot of a bucket that may be used again, or NULL. */
-static inline coffer__mlyze_slot *coffer__mlyze_dead_slot(const coffer__mlyze_live *live,
-                                                          coffer__mlyze_slot *bucket)
-{
-    for (unsigned i = 0; i < COFFER__MLYZE_BUCKET && !live->remember; i++) {
-        if (coffer__mlyze_is_dead(&bucket[i]))
-            return &bucket[i];
-    }
-    return NULL;
-}
-
-/* The slot of the address, or the slot to put it in: a dead one, or the empty one where the search ends. */
+/* The slot of the address, or the slot to put it in: a dead one, or the empty one where the search ends. The
+ * branches are guesses that let the processor go on: a result without branches would wait for the last store
+ * to the slot, and addresses that are freed are soon used again. */
 static inline coffer__mlyze_slot *coffer__mlyze_find(const coffer__mlyze_live *live, uint64_t hash,
                                                      uint64_t address)
 {
-    coffer__mlyze_slot *dead = NULL;
-    for (coffer__mlyze_slot *bucket = coffer__mlyze_home(live, hash);; bucket += COFFER__MLYZE_BUCKET) {
-        const unsigned hits = coffer__mlyze_hits(bucket, address);
-        if (hits)
-            return bucket + __builtin_ctz(hits);
-        const unsigned empty = coffer__mlyze_hits(bucket, 0);
-        if (empty)
-            return dead ? dead : bucket + __builtin_ctz(empty);
-        dead = dead ? dead : coffer__mlyze_dead_slot(live, bucket);
+    coffer__mlyze_slot *slot = coffer__mlyze_home(live, hash), *dead = NULL;
+    for (;; slot++) {
+        if (slot->address == address)
+            return slot;
+        if (slot->address == 0)
+            return dead ? dead : slot;
+        if (!dead && !live->remember && coffer__mlyze_is_dead(slot))
+            dead = slot;
     }
 }
 
@@ -183,25 +161,21 @@ static inline bool coffer__mlyze_put_fast(coffer__mlyze_live *live, uint64_t has
                                           const coffer__mlyze_held *block)
 {
     coffer__mlyze_slot *slot = coffer__mlyze_find(live, hash, address);
-    if (slot->address == address || live->used >= live->max_used || slot >= live->end ||
-        !coffer__mlyze_fits_slot(block))
+    const bool is_empty = slot->address == 0;
+    if ((slot->address == address && (live->remember || !coffer__mlyze_is_dead(slot))) ||
+        (is_empty && live->used >= live->max_used) || slot >= live->end || !coffer__mlyze_fits_slot(block))
         return false;
-    live->used += slot->address == 0;
+    live->used += is_empty;
     live->live++;
     slot->address = address;
     coffer__mlyze_pack(slot, block);
     return true;
 }
 
-/* Empties a slot. No search passes a bucket that has an empty slot; in others it stays, dead. */
-static inline void coffer__mlyze_empty_slot(coffer__mlyze_live *live, coffer__mlyze_slot *slot)
+static inline void coffer__mlyze_kill(coffer__mlyze_live *live, coffer__mlyze_slot *slot)
 {
-    const size_t in_bucket = (size_t)(slot - live->slots) % COFFER__MLYZE_BUCKET;
-    const bool removed = !live->remember && coffer__mlyze_hits(slot - in_bucket, 0) != 0;
-    slot->address = removed ? 0 : slot->address;
     slot->sized = 0; /* not wide */
     slot->timed = COFFER__MLYZE_DEAD;
-    live->used -= removed;
     live->live--;
 }
 
@@ -213,7 +187,7 @@ static inline bool coffer__mlyze_take_fast(coffer__mlyze_held *out, coffer__mlyz
     if (slot->address != address || coffer__mlyze_is_dead(slot) || coffer__mlyze_is_wide(slot))
         return false;
     coffer__mlyze_unpack(out, slot);
-    coffer__mlyze_empty_slot(live, slot);
+    coffer__mlyze_kill(live, slot);
     return true;
 }
 

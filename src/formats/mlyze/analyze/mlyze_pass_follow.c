@@ -68,7 +68,7 @@ static void change_level(walk *at, coffer__wide change, size_t i)
 
 static inline unsigned bucket_of(uint64_t value)
 {
-    return value == 0 ? 0 : 64 - (unsigned)__builtin_clzll(value);
+    return 64 - (unsigned)__builtin_clzll(value | 1) - (value == 0);
 }
 
 static inline void count(coffer_mlyze_histogram *histogram, uint64_t value, uint64_t bytes)
@@ -211,24 +211,18 @@ static coffer_status put_slowly(walk *at, uint64_t hash, uint32_t row, size_t i,
     return status;
 }
 
-static coffer_status put_from_spill(walk *at, uint64_t hash, size_t i, coffer_error *err)
+HOT coffer_status put_from_spill(walk *at, uint64_t hash, size_t i, coffer_error *err)
 {
     coffer__mlyze_finding found;
     coffer_status status = coffer__mlyze_spill_get(&found, at->pass->spill, hash, err);
     if (!status && found.what == COFFER__MLYZE_FOUND_BLOCK)
-        sum_replaced(at, &found.block, i);
+        WITH_COPY(at, sum_replaced(&copy, &found.block, i));
     if (!status && at->pass->opts.reuse)
         at->pass->results.totals.reused_addresses += found.what == COFFER__MLYZE_FOUND_AGAIN;
     return status;
 }
 
 static coffer_status find_row(uint32_t *out, coffer__mlyze_pass *pass, uint64_t id, coffer_error *err);
-
-static coffer_status divide(walk *at, uint64_t hash, uint32_t row, size_t i, coffer_error *err)
-{
-    const coffer__mlyze_held block = block_of(at, i, row);
-    return coffer__mlyze_spill_put(at->pass->spill, hash, at->events.address[i], &block, err);
-}
 
 HOT coffer_status follow_alloc(walk *at, size_t i, uint32_t row, uint64_t hash, coffer__mlyze_way way,
                                coffer_error *err)
@@ -242,9 +236,9 @@ HOT coffer_status follow_alloc(walk *at, size_t i, uint32_t row, uint64_t hash, 
     else if (way == COFFER__MLYZE_BY_NAME)
         pass->named.blocks[address - 1] = block;
     else if (way == COFFER__MLYZE_DIVIDE)
-        WITH_COPY(at, status = divide(&copy, hash, row, i, err));
+        status = coffer__mlyze_spill_put(pass->spill, hash, address, &block, err);
     else if (way == COFFER__MLYZE_FROM_SPILL)
-        WITH_COPY(at, status = put_from_spill(&copy, hash, i, err));
+        status = put_from_spill(at, hash, i, err);
     else if (!coffer__mlyze_put_fast(&pass->live, hash, address, &block))
         WITH_COPY(at, status = put_slowly(&copy, hash, row, i, err));
     if (!status && way != COFFER__MLYZE_DIVIDE)

@@ -46,8 +46,9 @@ struct coffer__mlyze_spill {
     int fd;
     uint64_t size;
     stream sources[MOST_FIRST_SHARES];
-    uint64_t width; /* hashes of each source */
-    shares waiting, done;
+    unsigned shift;                  /* of a hash, to the number of its source */
+    shares waiting, done;            /* done : ascending, when they are read */
+    size_t first[MOST_FIRST_SHARES]; /* of `done`, for each source */
 };
 
 /* ---- Streams ---- */
@@ -151,7 +152,7 @@ static coffer__mlyze_held load_block(const uint8_t *at)
 coffer_status coffer__mlyze_spill_put(coffer__mlyze_spill *spill, uint64_t hash, uint64_t address,
                                       const coffer__mlyze_held *block, coffer_error *err)
 {
-    stream *to = &spill->sources[hash / spill->width];
+    stream *to = &spill->sources[hash >> spill->shift];
     uint8_t *at = NULL;
     coffer_status status = make_room(&at, to, spill, err);
     if (status)
@@ -179,23 +180,18 @@ static coffer_status put_finding(stream *to, coffer__mlyze_spill *spill, const c
     return COFFER_OK;
 }
 
-static share *share_of(const shares *list, uint64_t hash)
+static share *share_of(const coffer__mlyze_spill *spill, uint64_t hash)
 {
-    size_t low = 0, high = list->count - 1;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (hash > list->items[middle].high)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return &list->items[low];
+    share *found = &spill->done.items[spill->first[hash >> spill->shift]];
+    while (hash > found->high)
+        found++;
+    return found;
 }
 
 coffer_status coffer__mlyze_spill_get(coffer__mlyze_finding *out, coffer__mlyze_spill *spill, uint64_t hash,
                                       coffer_error *err)
 {
-    stream *from = &share_of(&spill->done, hash)->findings;
+    stream *from = &share_of(spill, hash)->findings;
     const uint8_t *at = NULL;
     coffer_status status = next_record(&at, from, spill, err);
     out->what = COFFER__MLYZE_FOUND_NOTHING;
@@ -229,20 +225,20 @@ static int by_low(const void *a, const void *b)
     return (x->low > y->low) - (x->low < y->low);
 }
 
-/* As many as the table would need if it kept growing at the same rate. */
+/* As many as the table would need if it kept growing at the same rate, as a power of two. */
 static coffer_status first_shares(coffer__mlyze_spill *spill, const coffer__mlyze_pass *pass,
                                   coffer_error *err)
 {
-    uint64_t done = pass->state.done_events > 0 ? pass->state.done_events : 1;
-    uint64_t count = (pass->end_event + pass->end_event / 4) / done + 2;
+    const uint64_t done = pass->state.done_events > 0 ? pass->state.done_events : 1;
+    const uint64_t wanted = (pass->end_event + pass->end_event / 4) / done + 2;
+    unsigned bits = 1;
     coffer_status status = COFFER_OK;
-    if (count > MOST_FIRST_SHARES)
-        count = MOST_FIRST_SHARES;
-    spill->width = UINT64_MAX / count + 1;
-    for (uint64_t i = 0; i < count && !status; i++) {
-        share made = { .low = i * spill->width,
-                       .high = i + 1 < count ? (i + 1) * spill->width - 1 : UINT64_MAX,
-                       .source = (size_t)i };
+    while (UINT64_C(1) << bits < wanted && 1 << bits < MOST_FIRST_SHARES)
+        bits++;
+    spill->shift = 64 - bits;
+    for (uint64_t i = 0; i < UINT64_C(1) << bits && !status; i++) {
+        const uint64_t low = i << spill->shift;
+        share made = { .low = low, .high = low + (UINT64_MAX >> bits), .source = (size_t)i };
         status = add_share(&spill->waiting, &made, err);
     }
     return status;
@@ -270,9 +266,9 @@ static coffer_status pair_record(coffer__mlyze_finding *found, coffer__mlyze_liv
     coffer__mlyze_put what = COFFER__MLYZE_PUT_NEW;
     coffer_status status = COFFER_OK;
     if (at[0] == COFFER_MLYZE_FREE) {
-        found->what = coffer__mlyze_live_take(&found->block, live, hash, address)
-                          ? COFFER__MLYZE_FOUND_BLOCK
-                          : COFFER__MLYZE_FOUND_NOTHING;
+        const bool is_found = coffer__mlyze_take_fast(&found->block, live, hash, address) ||
+                              coffer__mlyze_live_take(&found->block, live, hash, address);
+        found->what = is_found ? COFFER__MLYZE_FOUND_BLOCK : COFFER__MLYZE_FOUND_NOTHING;
         return COFFER_OK;
     }
     const coffer__mlyze_held block = load_block(at + 9);
@@ -341,6 +337,8 @@ static coffer_status pair_shares(coffer__mlyze_pass *pass, coffer__mlyze_spill *
     }
     if (spill->done.count > 1)
         qsort(spill->done.items, spill->done.count, sizeof *spill->done.items, by_low);
+    for (size_t i = spill->done.count; i > 0; i--)
+        spill->first[spill->done.items[i - 1].source] = i - 1;
     return status;
 }
 
