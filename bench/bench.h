@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#define BENCH_ROWS 128
+#define BENCH_ROWS 256
 
 typedef struct bench_row {
     char name[80];

@@ -1,11 +1,11 @@
 /* Quantized payloads: decoding beside a non-temporal memset, encoding, products, and how close the fitter
  * comes to the optimum; next to ggml's kernels for the type of the same width.
  *
- *   bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--json]
+ *   bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--type WORD] [--columns N] [--json]
  *
  * N : rows and columns, a multiple of 256. --cpu-time counts the processor's time instead of the clock's, for
  * a machine that has other work; then what two threads take is halved. --only : decode, encode, products or
- * quality. */
+ * quality. --type, --columns : products of one type, with one number of vectors. */
 #include "base/work.h"
 #include "bench.h"
 #include "coffer/coffer.h"
@@ -27,7 +27,8 @@ typedef struct options {
     uint64_t size;
     unsigned runs;
     bool json;
-    const char *only;
+    const char *only, *type;
+    unsigned columns; /* 0 = all */
 } options;
 
 typedef struct bench {
@@ -296,16 +297,27 @@ static void bench_encode(bench *all)
 
 /* ---- Products ---- */
 
-static void multiply_ours(void *context)
+static void multiply_ours(work *job, coffer_quant_inputs inputs)
 {
-    work *job = context;
     const coffer_quant_tensor *tensor = &job->all->tensors[job->type];
+    coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
+    opts.inputs = inputs;
+    opts.workers = job->workers;
     if (job->columns == 1)
-        bench_must(coffer_quant_matvec(job->y, tensor, job->x, job->workers, &err), &err, "matvec");
+        bench_must(coffer_quant_matvec(job->y, tensor, job->x, &opts, &err), &err, "matvec");
     else
-        bench_must(coffer_quant_matmul(job->y, tensor, job->x, job->columns, job->workers, &err), &err,
-                   "matmul");
+        bench_must(coffer_quant_matmul(job->y, tensor, job->x, job->columns, &opts, &err), &err, "matmul");
+}
+
+static void multiply_rounded(void *context)
+{
+    multiply_ours(context, COFFER_QUANT_INPUTS_INT8);
+}
+
+static void multiply_exactly(void *context)
+{
+    multiply_ours(context, COFFER_QUANT_INPUTS_F32);
 }
 
 #define ROWS_AT_A_TIME 64 /* as ours */
@@ -347,25 +359,49 @@ static bench_time per_thread(bench_time time, unsigned threads)
     return (bench_time){ time.median / threads, time.best / threads };
 }
 
+/* Several works in turn, so that whatever else the machine does slows all of them. */
+static void measure_in_turn(bench_time *times, void (*const works[])(void *), size_t count, void *context,
+                            unsigned runs)
+{
+    double seconds[3][99];
+    for (size_t i = 0; i < count; i++)
+        works[i](context);
+    for (unsigned run = 0; run < runs; run++) {
+        for (size_t i = 0; i < count; i++) {
+            double start = bench_now();
+            works[i](context);
+            seconds[i][run] = bench_now() - start;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        qsort(seconds[i], runs, sizeof seconds[i][0], bench_compare);
+        times[i] = (bench_time){ seconds[i][runs / 2], seconds[i][0] };
+    }
+}
+
+/* Rates are of weights times vectors: types of different sizes compare. */
 static void bench_product(bench *all, work *job, const char *what, unsigned threads)
 {
-    size_t size = (size_t)all->opts.size;
-    bench_row *row =
-        add_rate(all, what, coffer_dtype_name(all_types[job->type]),
-                 (double)all->tensors[job->type].size / 1e9,
-                 per_thread(bench_measure(multiply_ours, job, all->opts.runs), threads), "GB/s of weights");
-    double ours = row->median;
-    if (job->type >= SHARED_TYPES || all->ggml.missing[0])
+    static void (*const works[3])(void *) = { multiply_rounded, multiply_exactly, multiply_theirs };
+    bool has_theirs = job->type < SHARED_TYPES && !all->ggml.missing[0];
+    size_t count = has_theirs ? 3 : 2;
+    double billions = (double)(all->opts.size * all->opts.size) * job->columns / 1e9;
+    const char *names[3] = { "int8 x,", "f32 x,", "ggml" };
+    bench_time times[3];
+    bench_row *rows[3];
+    measure_in_turn(times, works, count, job, all->opts.runs);
+    for (size_t i = 0; i < count; i++) {
+        char name[80];
+        const char *type = i < 2 ? coffer_dtype_name(all_types[job->type]) : all->ggml.types[job->type].name;
+        snprintf(name, sizeof name, "%s%s %s", i < 2 ? "" : "  ", what, names[i]);
+        rows[i] = add_rate(all, name, type, billions, per_thread(times[i], threads), "G weights/s");
+    }
+    if (!has_theirs)
         return;
-    const ggml_type *type = &all->ggml.types[job->type];
-    char name[80];
-    snprintf(name, sizeof name, "  ggml %s", what);
-    bench_row *theirs =
-        add_rate(all, name, type->name, (double)all->ggml.row_size(type->number, (int64_t)size) * size / 1e9,
-                 per_thread(bench_measure(multiply_theirs, job, all->opts.runs), threads), "GB/s of weights");
-    note_ratio(theirs, ours);
-    if (threads == 2 && job->columns == 1 && job->type < 2)
-        row->goal = theirs->median;
+    rows[0]->goal = rows[2]->median;
+    rows[1]->goal = 0.7 * rows[2]->median;
+    snprintf(rows[2]->note, sizeof rows[2]->note, "ours is %.2f and %.2f times as fast",
+             rows[0]->median / rows[2]->median, rows[1]->median / rows[2]->median);
 }
 
 static void bench_products(bench *all)
@@ -373,17 +409,21 @@ static void bench_products(bench *all)
     static const struct {
         const char *name;
         unsigned columns, threads;
-    } kinds[] = { { "matvec, 1 thread,", 1, 1 },
-                  { "matvec, 2 threads,", 1, 2 },
-                  { "matmul of 32, 1 thread,", 32, 1 } };
+    } kinds[] = { { "matvec, 1 thread,", 1, 1 },          { "matvec, 2 threads,", 1, 2 },
+                  { "matmul of 8, 1 thread,", 8, 1 },     { "matmul of 32, 1 thread,", 32, 1 },
+                  { "matmul of 128, 1 thread,", 128, 1 }, { "matmul of 512, 1 thread,", 512, 1 },
+                  { "matmul of 512, 2 threads,", 512, 2 } };
+    enum { MOST = 512 };
     size_t size = (size_t)all->opts.size;
     coffer_error err = COFFER_ERROR_INIT;
     work job = { .all = all };
-    job.x = room(32 * size * sizeof(float));
-    job.y = room(32 * size * sizeof(float));
-    job.x_theirs = room(64 * size);
-    fill(job.x, 32 * size, GAUSS, 3);
+    job.x = room(MOST * size * sizeof(float));
+    job.y = room(MOST * size * sizeof(float));
+    job.x_theirs = room((size_t)2 * MOST * size);
+    fill(job.x, MOST * size, GAUSS, 3);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (all->opts.columns && all->opts.columns != kinds[k].columns)
+            continue;
         bench_must(coffer_quant_workers_new(&job.workers,
                                             &(coffer_quant_workers_opts){ sizeof(coffer_quant_workers_opts),
                                                                           kinds[k].threads },
@@ -391,8 +431,10 @@ static void bench_products(bench *all)
                    &err, "threads");
         bench_must(coffer__pool_new(&job.pool, kinds[k].threads, &err), &err, "threads");
         job.columns = kinds[k].columns;
-        for (job.type = 0; job.type < TYPES; job.type++)
-            bench_product(all, &job, kinds[k].name, kinds[k].threads);
+        for (job.type = 0; job.type < TYPES; job.type++) {
+            if (!all->opts.type || !strcmp(all->opts.type, coffer_dtype_name(all_types[job.type])))
+                bench_product(all, &job, kinds[k].name, kinds[k].threads);
+        }
         coffer_quant_workers_free(job.workers);
         coffer__pool_free(job.pool);
     }
@@ -455,7 +497,7 @@ static void bench_quality(bench *all)
 
 static options read_options(int argc, char **argv)
 {
-    options opts = { 4096, 9, false, NULL };
+    options opts = { 4096, 9, false, NULL, NULL, 0 };
     for (int i = 1; i < argc; i++) {
         bool more = i + 1 < argc;
         if (!strcmp(argv[i], "--json"))
@@ -468,11 +510,18 @@ static options read_options(int argc, char **argv)
             opts.runs = (unsigned)strtoul(argv[++i], NULL, 10);
         else if (!strcmp(argv[i], "--only") && more)
             opts.only = argv[++i];
+        else if (!strcmp(argv[i], "--type") && more)
+            opts.type = argv[++i];
+        else if (!strcmp(argv[i], "--columns") && more)
+            opts.columns = (unsigned)strtoul(argv[++i], NULL, 10);
         else
             opts.runs = 0;
     }
     if (opts.runs == 0 || opts.runs > 99 || opts.size % 256 != 0 || opts.size == 0 || opts.size > 65536) {
-        fputs("usage: bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--json]\n", stderr);
+        fputs(
+            "usage: bench_quant [--size N] [--runs N] [--cpu-time] [--only WORD] [--type WORD] [--columns N] "
+            "[--json]\n",
+            stderr);
         exit(2);
     }
     return opts;

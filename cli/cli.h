@@ -214,6 +214,10 @@ int cli_finish_damaged(int status);
 int cli_print_json(FILE *out, const coffer_node *root);
 /* As one line wherever it goes: for one object per line. */
 int cli_print_json_line(FILE *out, const coffer_node *root);
+/* "PATH TEXT OTHER" without spaces of its own; other may be NULL. */
+void cli_print_line(FILE *out, const char *path, const char *text, const char *other);
+/* A tree that begins with the file that was read and the one that was written, NULL when it is the same. */
+coffer_status cli_begin_rewrite(coffer_node **out, const char *path, const char *output, coffer_error *err);
 /* Bytes into a file that appears whole or not at all; path : NULL = standard output. On a terminal what could
  * harm it is shown as escapes. 0, or the exit status after a message. */
 int cli_write_out(const char *path, bool replace, const void *bytes, size_t len);

@@ -295,3 +295,9 @@ void cli_key_wipe(cli_key *key)
     explicit_bzero(key->bytes, sizeof key->bytes);
     key->at = NULL;
 }
+
+const char *cli_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}

@@ -9,6 +9,8 @@
 /* For verbs that have nothing to report about a file that is not recognized: 0, or the exit status after a
  * message. */
 int cli_file_open_known(coffer_file **out, const char *path);
+/* The name of a file without its folder, for headings. */
+const char *cli_base_name(const char *path);
 /* For cli_fail: check and repair, which it would recommend, can do little for files of other programs. */
 const char *cli_file_hint(const coffer_file *file);
 /* Says on stderr that a file has a newer version than this program knows: for standard input, which main

@@ -421,3 +421,22 @@ int cli_print_json_line(FILE *out, const coffer_node *root)
 {
     return print_json(out, root, 0);
 }
+
+void cli_print_line(FILE *out, const char *path, const char *text, const char *other)
+{
+    term_print_text(out, path, strlen(path), 0);
+    fputs(text, out);
+    if (other)
+        term_print_text(out, other, strlen(other), 0);
+    fputc('\n', out);
+}
+
+coffer_status cli_begin_rewrite(coffer_node **out, const char *path, const char *output, coffer_error *err)
+{
+    coffer_status status = coffer_node_new(out, err);
+    if (status)
+        return status;
+    coffer_node_add_text(*out, "file", path);
+    coffer_node_add_text(*out, "output", output ? output : path);
+    return COFFER_OK;
+}

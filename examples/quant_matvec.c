@@ -67,7 +67,7 @@ static coffer_status multiply(const coffer_mcf *model, size_t index, coffer_erro
 {
     coffer_mcf_tensor tensor = *coffer_mcf_tensor_at(model, index);
     coffer_quant_tensor weights = COFFER_QUANT_TENSOR_INIT;
-    coffer_quant_workers *workers = NULL;
+    coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
     uint64_t i, rows = coffer_mcf_row_count(&tensor), columns = coffer_mcf_row_elements(&tensor);
     float *x = malloc((size_t)columns * sizeof *x + 1), *y = malloc((size_t)rows * sizeof *y + 1);
     coffer_status status = x && y ? COFFER_OK : COFFER_E_NO_MEMORY;
@@ -79,9 +79,9 @@ static coffer_status multiply(const coffer_mcf *model, size_t index, coffer_erro
     for (i = 0; x && i < columns; i++)
         x[i] = 1.0f;
     if (status == COFFER_OK)
-        status = coffer_quant_workers_new(&workers, NULL, err);
+        status = coffer_quant_workers_new(&opts.workers, NULL, err);
     if (status == COFFER_OK)
-        status = coffer_quant_matvec(y, &weights, x, workers, err);
+        status = coffer_quant_matvec(y, &weights, x, &opts, err);
     if (status == COFFER_OK) {
         printf("%.*s, %s: %llu rows of %llu in %llu bytes\n", (int)tensor.name_len, tensor.name,
                coffer_dtype_name(tensor.dtype), (unsigned long long)rows, (unsigned long long)columns,
@@ -89,7 +89,7 @@ static coffer_status multiply(const coffer_mcf *model, size_t index, coffer_erro
         for (i = 0; i < rows && i < 10; i++)
             printf("  %.1f\n", (double)y[i]);
     }
-    coffer_quant_workers_free(workers);
+    coffer_quant_workers_free(opts.workers);
     free(x);
     free(y);
     return status;

@@ -1,5 +1,6 @@
 /* The GGUF reader accepts a file or fails with an error; an accepted model has no findings and survives a
  * round trip. */
+#include "clean.h"
 #include "tensors_cycle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -39,28 +40,13 @@ static void must_describe(const coffer_tensors *set)
     coffer_tensors_stats_free(stats);
 }
 
-static void must_be_clean(const char *path)
-{
-    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
-    coffer_report *report = NULL;
-    coffer_source *src = NULL;
-    opts.full = true;
-    opts.threads = 1;
-    MUST(coffer_report_new(&report, 0, NULL) == COFFER_OK);
-    MUST(coffer_source_open(&src, path, NULL, NULL) == COFFER_OK);
-    MUST(coffer_check(report, src, &opts, NULL) == COFFER_OK);
-    MUST(coffer_report_total(report, COFFER_ERROR) == 0);
-    coffer_source_close(src);
-    coffer_report_free(report);
-}
-
 static void must_hold_the_same(const coffer_tensors *set, const char *path, bool model)
 {
     coffer_tensors_diff_opts opts = COFFER_TENSORS_DIFF_OPTS_INIT;
     coffer_tensors *other = NULL;
     coffer_node *root = NULL;
     if (model)
-        must_be_clean(path);
+        fuzz_must_be_clean(path);
     opts.threads = 1;
     MUST(coffer_tensors_open_path(&other, path, NULL, NULL) == COFFER_OK);
     MUST(coffer_node_new(&root, NULL) == COFFER_OK);

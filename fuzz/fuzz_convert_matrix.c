@@ -1,26 +1,11 @@
 /* An importer of matrices writes a matrix without findings, or fails with an error. */
+#include "clean.h"
 #include "coffer/coffer.h"
-#include "must.h"
 
 #include <string.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must_be_clean(const char *path)
-{
-    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
-    coffer_report *report = NULL;
-    coffer_source *source = NULL;
-    opts.full = true;
-    opts.threads = 1;
-    MUST(coffer_report_new(&report, 0, NULL) == COFFER_OK);
-    MUST(coffer_source_open(&source, path, NULL, NULL) == COFFER_OK);
-    MUST(coffer_check(report, source, &opts, NULL) == COFFER_OK);
-    MUST(coffer_report_total(report, COFFER_ERROR) == 0);
-    coffer_source_close(source);
-    coffer_report_free(report);
-}
 
 /* Without HDF5: this target is not meant to find errors of libhdf5. */
 static const char *kind_of(const uint8_t *data, size_t size)
@@ -75,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
     MUST(coffer_source_from_memory(&source, data, size, NULL) == COFFER_OK);
     if (coffer_convert(source, path, &opts, &err) == COFFER_OK) {
-        must_be_clean(path);
+        fuzz_must_be_clean(path);
         unlink(path);
     } else {
         MUST(err.text[0] != 0);

@@ -1,4 +1,5 @@
 /* A scan that is written again reads the same, and appending gives the same file as writing at once. */
+#include "clean.h"
 #include "mscan_input.h"
 
 #include <sys/stat.h>
@@ -21,20 +22,6 @@ static bool can_be_written(const coffer_mscan *scan)
             return false;
     }
     return true;
-}
-
-static bool is_clean(const fuzz_input *input)
-{
-    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
-    coffer_report *report = NULL;
-    opts.full = true;
-    opts.threads = 1;
-    opts.limits = &input->limits;
-    MUST(coffer_report_new(&report, 0, NULL) == COFFER_OK);
-    coffer_status status = coffer_check(report, input->source, &opts, NULL);
-    bool clean = status == COFFER_OK && coffer_report_total(report, COFFER_ERROR) == 0;
-    coffer_report_free(report);
-    return clean;
 }
 
 static bool is_in(const coffer_mscan_record *record, const coffer_mscan_sequence *sequence)
@@ -188,8 +175,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!fuzz_input_open(&input, data, size))
         return 0;
     opts.limits = &input.limits;
-    if (is_clean(&input) && coffer_mscan_open(&scan, input.source, &opts, NULL) == COFFER_OK &&
-        can_be_written(scan))
+    if (fuzz_is_clean(input.source, &input.limits) &&
+        coffer_mscan_open(&scan, input.source, &opts, NULL) == COFFER_OK && can_be_written(scan))
         round_trip(scan);
     coffer_mscan_close(scan);
     fuzz_input_close(&input);

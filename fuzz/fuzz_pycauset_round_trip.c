@@ -1,8 +1,8 @@
 /* A written matrix is read back, for any shape, type, layout and view, and check finds nothing. */
 #include "base/elements.h"
+#include "clean.h"
 #include "coffer/coffer.h"
 #include "coffer/pycauset.h"
-#include "must.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -105,18 +105,6 @@ static void write_matrix(const char *path, const coffer_pycauset_shape *shape, c
     MUST(coffer_pycauset_writer_commit(writer, NULL) == COFFER_OK);
 }
 
-static void must_be_clean(coffer_source *src)
-{
-    coffer_check_opts opts = COFFER_CHECK_OPTS_INIT;
-    coffer_report *report = NULL;
-    opts.full = true;
-    opts.threads = 1;
-    MUST(coffer_report_new(&report, 0, NULL) == COFFER_OK);
-    MUST(coffer_check(report, src, &opts, NULL) == COFFER_OK);
-    MUST(coffer_report_total(report, COFFER_ERROR) == 0);
-    coffer_report_free(report);
-}
-
 /* Elements that are stored come back bit by bit while the view changes nothing but their order. */
 static void compare_stored(const coffer_pycauset *m, const coffer_pycauset_shape *shape, const uint8_t *rows,
                            size_t element)
@@ -197,7 +185,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     source_opts.access = how & 2 ? COFFER_ACCESS_READ : COFFER_ACCESS_AUTO;
     MUST(coffer_source_open(&src, path, &source_opts, NULL) == COFFER_OK);
     MUST(coffer_pycauset_open(&m, src, NULL, NULL) == COFFER_OK);
-    must_be_clean(src);
+    MUST(fuzz_is_clean(src, NULL));
     compare_stored(m, &shape, rows, element);
     compare_tile(m, &s);
     check_counts(m);

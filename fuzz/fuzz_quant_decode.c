@@ -1,8 +1,9 @@
 /* All ways to decode a quantized payload give the same bits: from memory, through reads, with the kernels of
- * this processor and with the reference.
+ * this processor and with the reference. So do products with rounded vectors.
  *
  * The first bytes of the input say what it is: type, whether it has a zero point, rows, columns. */
 #include "base/bytes.h"
+#include "coffer/quant.h"
 #include "must.h"
 #include "quant/quant.h"
 
@@ -60,6 +61,40 @@ static void must_decode(const coffer__quant_layout *layout, payload *from)
     free(other);
 }
 
+/* Rounded products have the same bits with the kernels of this processor and with the plain ones; NaNs count
+ * as equal. The numbers of x are the bytes of the payload. */
+static void must_multiply(const coffer__quant_layout *layout, bool activations, const payload *from)
+{
+    enum { VECTORS = 10 };
+    size_t rows = (size_t)layout->rows, cols = (size_t)layout->cols;
+    float *x = malloc(VECTORS * cols * sizeof *x + 1), *y = malloc(2 * VECTORS * rows * sizeof *y + 1);
+    coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;
+    coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
+    MUST(x && y);
+    for (size_t i = 0; i < VECTORS * cols; i++)
+        x[i] = (float)(int8_t)from->bytes[i % from->size] * 0.37f;
+    tensor.dtype = layout->type->dtype;
+    tensor.rows = rows;
+    tensor.cols = cols;
+    tensor.activations = activations;
+    tensor.payload = from->bytes;
+    tensor.size = (size_t)from->size;
+    opts.inputs = COFFER_QUANT_INPUTS_INT8;
+    for (uint32_t vectors = 1; vectors <= VECTORS; vectors += VECTORS - 1) {
+        for (size_t i = 0; i < 2; i++) {
+            if (i)
+                setenv("COFFER_CPU", "generic", 1);
+            MUST(coffer_quant_matmul(y + i * vectors * rows, &tensor, x, vectors, &opts, NULL) == COFFER_OK);
+            unsetenv("COFFER_CPU");
+        }
+        for (size_t i = 0; i < vectors * rows; i++)
+            MUST(memcmp(&y[i], &y[vectors * rows + i], sizeof *y) == 0 ||
+                 (isnan(y[i]) && isnan(y[vectors * rows + i])));
+    }
+    free(x);
+    free(y);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const coffer_dtype types[] = { COFFER_DTYPE_Q8,   COFFER_DTYPE_Q4,  COFFER_DTYPE_K6,
@@ -75,7 +110,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     MUST(layout.regions[COFFER__QUANT_CODES].offset % COFFER__QUANT_REGION_ALIGN == 0);
     payload from = { data + HEAD, layout.size };
-    if (layout.size <= size - HEAD && layout.rows * layout.cols <= UINT64_C(1) << 20)
-        must_decode(&layout, &from);
+    if (layout.size > size - HEAD || layout.rows * layout.cols > UINT64_C(1) << 20)
+        return 0;
+    must_decode(&layout, &from);
+    if (layout.size && layout.cols)
+        must_multiply(&layout, activations, &from);
     return 0;
 }

@@ -49,6 +49,9 @@ foreach(source IN LISTS example_sources)
         ${PROJECT_SOURCE_DIR}/examples/${name}.expected)
     set_tests_properties(examples.${name} PROPERTIES TIMEOUT 60)
 endforeach()
+add_test(NAME examples.generate COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/models/generate.sh $<TARGET_FILE:example_generate>
+    $<TARGET_FILE:coffer_command> ${CMAKE_CURRENT_SOURCE_DIR}/compat/models)
+set_tests_properties(examples.generate PROPERTIES TIMEOUT 60)
 
 # The rest looks at the sources or builds on its own: once is enough, so not under sanitizers or coverage.
 if(COFFER_SANITIZE OR CMAKE_C_FLAGS MATCHES "--coverage")

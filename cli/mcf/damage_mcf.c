@@ -19,6 +19,10 @@ int cli_report_damage(const char *path)
         term_print_text(stderr, path, strlen(path), 0);
         fputs(damage->section ? ": section " : ": tensor ", stderr);
         term_print_text(stderr, damage->name, damage->name_len, 0);
+        if (damage->reason == COFFER_MCF_DAMAGE_LOST) {
+            fputs(" was lost in a repair; recorded in Damage\n", stderr);
+            continue;
+        }
         fprintf(stderr, ": %" PRIu64 " bytes from %" PRIu64 " on are %s; recorded in Damage\n", damage->size,
                 damage->begin, damage->reason == COFFER_MCF_DAMAGE_CHECKSUM ? "damaged" : "not verified");
     }

@@ -174,12 +174,6 @@ static uint64_t most_change(const coffer_mlyze_tree *tree)
     return most;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static int draw_flame(const cli_args *args, const coffer_mlyze *a, const coffer_mlyze *b)
 {
     coffer_mlyze_tree *trees[3] = { NULL, NULL, NULL };
@@ -198,8 +192,8 @@ static int draw_flame(const cli_args *args, const coffer_mlyze *a, const coffer_
                              coffer_mlyze_tree_diff(&trees[2], trees[0], trees[1], &err)))
         result = cli_fail(cli_operand(args, 0), &err, NULL);
     if (result == CLI_OK) {
-        snprintf(title, sizeof title, "%.100s → %.100s", base_name(cli_operand(args, 0)),
-                 base_name(cli_operand(args, 1)));
+        snprintf(title, sizeof title, "%.100s → %.100s", cli_base_name(cli_operand(args, 0)),
+                 cli_base_name(cli_operand(args, 1)));
         flame_page page = { .tree = trees[2],
                             .title = title,
                             .width = 1200,

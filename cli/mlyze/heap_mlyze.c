@@ -1,121 +1,46 @@
 /* heap for traces: the objects of a heap snapshot by type, and what keeps them alive. */
-#include "base/buffer.h"
-#include "base/fail.h"
 #include "base/memory.h"
-#include "base/table.h"
-#include "heap_graph.h"
 #include "mlyze_verbs.h"
 #include "term.h"
 #include "trace_names.h"
 #include "trace_query.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { TOP = 20, NESTING_MAX = 1000 };
-
-typedef struct type_row {
-    uint64_t type, count, bytes, retained;
-    uint64_t before_count, before_bytes; /* in the snapshot that --since names */
-} type_row;
+enum { TOP = 20 };
 
 typedef struct heap_answer {
     const cli_args *args;
     const coffer_mlyze *trace;
-    heap_graph graph;
-    type_row *rows;
-    size_t row_count, row_capacity;
-    uint64_t bytes, top, since;
-    uint32_t *path, *path_edges; /* with --path */
+    coffer_mlyze_heap *heap;
+    uint64_t top, since;
+    coffer_mlyze_heap_step *path; /* with --path */
     size_t path_len;
-    uint32_t *largest; /* with --objects */
+    size_t *largest; /* with --objects */
     size_t largest_count;
 } heap_answer;
 
-static const char *type_name(const heap_answer *answer, uint64_t type)
+static coffer_mlyze_heap_object object_at(const heap_answer *answer, size_t index)
 {
-    const char *name = coffer_mlyze_function_name(answer->trace, type);
-    return name && *name ? name : "?";
+    coffer_mlyze_heap_object object = COFFER_MLYZE_HEAP_OBJECT_INIT;
+    coffer_status status = coffer_mlyze_heap_object_at(&object, answer->heap, index, NULL);
+    (void)status; /* the index comes from the heap */
+    return object;
 }
 
 /* ---- Types ---- */
 
-static int by_type(const void *left, const void *right)
+static size_t shown_types(const heap_answer *answer)
 {
-    const type_row *a = left, *b = right;
-    return (a->type > b->type) - (a->type < b->type);
-}
-
-static int by_bytes(const void *left, const void *right)
-{
-    const type_row *a = left, *b = right;
-    if (a->bytes != b->bytes)
-        return a->bytes < b->bytes ? 1 : -1;
-    if (a->retained != b->retained)
-        return a->retained < b->retained ? 1 : -1;
-    return by_type(left, right);
-}
-
-/* An object that another one of its type keeps alive is part of what that one retains. */
-static bool is_nested(const heap_graph *graph, uint32_t object)
-{
-    uint64_t type = graph->objects[object].type;
-    uint32_t outer = graph->dominator[object];
-    for (int i = 0; outer != HEAP_NONE && i < NESTING_MAX; i++, outer = graph->dominator[outer])
-        if (graph->objects[outer].type == type)
-            return true;
-    return false;
-}
-
-/* The row of a type, which is added if it is new. NULL without memory. */
-static type_row *row_of(heap_answer *answer, coffer__table *table, uint64_t type)
-{
-    uint64_t hash = coffer__table_hash(table, &type, sizeof type);
-    coffer__table_probe probe = coffer__table_begin(table, hash);
-    uint32_t found;
-    while ((found = coffer__table_next(&probe)) != COFFER__TABLE_NONE)
-        if (answer->rows[found].type == type)
-            return &answer->rows[found];
-    if (coffer__array_reserve_one(&answer->rows, &answer->row_capacity, answer->row_count,
-                                  sizeof *answer->rows, NULL) ||
-        coffer__table_add(table, hash, answer->row_count, NULL))
-        return NULL;
-    answer->rows[answer->row_count] = (type_row){ .type = type };
-    return &answer->rows[answer->row_count++];
-}
-
-/* Adds the objects of a graph to the rows of their types. */
-static coffer_status add_rows(heap_answer *answer, const heap_graph *graph, bool before, coffer_error *err)
-{
-    coffer__table table;
-    coffer__table_init_keyed(&table);
-    coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < answer->row_count && !status; i++)
-        status = coffer__table_add(
-            &table, coffer__table_hash(&table, &answer->rows[i].type, sizeof answer->rows[i].type), i, err);
-    for (uint32_t i = 0; i < graph->count && !status; i++) {
-        const heap_object *object = &graph->objects[i];
-        type_row *row = row_of(answer, &table, object->type);
-        if (!row) {
-            status = coffer__fail_no_memory(err, answer->row_count * sizeof *row);
-        } else if (before) {
-            row->before_count++;
-            row->before_bytes += object->size;
-        } else {
-            row->count++;
-            row->bytes += object->size;
-            row->retained += is_nested(graph, i) ? 0 : graph->retained[i];
-        }
-    }
-    coffer__table_free(&table);
-    return status;
+    size_t count = coffer_mlyze_heap_type_count(answer->heap);
+    return answer->top && answer->top < count ? (size_t)answer->top : count;
 }
 
 static void print_types(const heap_answer *answer)
 {
     term_table *table = term_table_new();
-    uint64_t shown = answer->top && answer->top < answer->row_count ? answer->top : answer->row_count;
+    size_t shown = shown_types(answer), total = coffer_mlyze_heap_type_count(answer->heap);
     term_text text;
     term_table_column(table, "bytes", TERM_RIGHT);
     term_table_column(table, "objects", TERM_RIGHT);
@@ -124,103 +49,85 @@ static void print_types(const heap_answer *answer)
         term_table_column(table, "change", TERM_RIGHT);
     term_table_column(table, "type", TERM_LEFT);
     for (size_t i = 0; i < shown; i++) {
-        const type_row *row = &answer->rows[i];
-        int64_t change = (int64_t)(row->bytes - row->before_bytes);
+        const coffer_mlyze_heap_type *row = coffer_mlyze_heap_type_at(answer->heap, i);
+        int64_t change = (int64_t)(row->bytes - row->bytes_before);
         term_table_cell(table, term_bytes(text, row->bytes));
-        term_table_cell(table, term_count(text, row->count));
-        term_table_cell(table, term_bytes(text, row->retained));
+        term_table_cell(table, term_count(text, row->objects));
+        term_table_cell(table, term_bytes(text, row->retained_bytes));
         if (answer->since)
             term_table_cellf(table, "%s%s", change < 0 ? "-" : "+",
                              term_bytes(text, (uint64_t)(change < 0 ? -change : change)));
-        term_table_cell(table, type_name(answer, row->type));
+        term_table_cell(table, row->name);
     }
     term_table_print(table, stdout);
-    if (shown < answer->row_count)
-        printf("… %zu more types; --top 0 shows all\n", answer->row_count - (size_t)shown);
+    if (shown < total)
+        printf("… %zu more types; --top 0 shows all\n", total - shown);
+}
+
+static void add_types(coffer_node *root, const heap_answer *answer)
+{
+    coffer_node *list = coffer_node_add_list(root, "types");
+    for (size_t i = 0; i < shown_types(answer); i++) {
+        const coffer_mlyze_heap_type *row = coffer_mlyze_heap_type_at(answer->heap, i);
+        coffer_node *map = coffer_node_add_map(list, NULL);
+        coffer_node_add_text(map, "type", row->name);
+        coffer_node_add_u64(map, "objects", row->objects, COFFER_UNIT_NONE);
+        coffer_node_add_u64(map, "bytes", row->bytes, COFFER_UNIT_BYTES);
+        coffer_node_add_u64(map, "retained_bytes", row->retained_bytes, COFFER_UNIT_BYTES);
+        if (answer->since) {
+            coffer_node_add_u64(map, "objects_before", row->objects_before, COFFER_UNIT_NONE);
+            coffer_node_add_u64(map, "bytes_before", row->bytes_before, COFFER_UNIT_BYTES);
+        }
+    }
 }
 
 /* ---- Objects ---- */
 
-/* Largest first; equal ones in the order of the file. */
-static bool is_larger(const heap_graph *graph, uint32_t a, uint32_t b)
-{
-    if (graph->retained[a] != graph->retained[b])
-        return graph->retained[a] > graph->retained[b];
-    if (graph->objects[a].size != graph->objects[b].size)
-        return graph->objects[a].size > graph->objects[b].size;
-    return a < b;
-}
-
-/* Moves the smallest of the chosen objects, at the root of a heap, to its place. */
-static void sift(uint32_t *items, size_t count, const heap_graph *graph, size_t at)
-{
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        child += child + 1 < count && is_larger(graph, items[child], items[child + 1]);
-        if (!is_larger(graph, items[at], items[child]))
-            return;
-        uint32_t item = items[at];
-        items[at] = items[child];
-        items[child] = item;
-    }
-}
-
 /* Chooses the objects that retain most, for --objects. */
-static coffer_status choose_objects(heap_answer *answer, coffer_error *err)
+static int choose_objects(heap_answer *answer)
 {
-    const heap_graph *graph = &answer->graph;
-    size_t count = answer->top && answer->top < graph->count ? (size_t)answer->top : graph->count;
-    uint32_t *items = coffer__alloc_array(count + 1, sizeof *items);
-    if (!items)
-        return coffer__fail_no_memory(err, count * sizeof *items);
-    for (uint32_t i = 0; i < count; i++)
-        items[i] = i;
-    for (size_t i = count / 2; i-- > 0;)
-        sift(items, count, graph, i);
-    for (size_t i = count; count > 0 && i < graph->count; i++) {
-        if (!is_larger(graph, (uint32_t)i, items[0]))
-            continue;
-        items[0] = (uint32_t)i;
-        sift(items, count, graph, 0);
+    uint64_t total = coffer_mlyze_heap_snapshot(answer->heap)->objects;
+    size_t count = (size_t)(answer->top && answer->top < total ? answer->top : total);
+    answer->largest = coffer__alloc_array(count + 1, sizeof *answer->largest);
+    if (answer->largest) {
+        answer->largest_count = coffer_mlyze_heap_largest(answer->largest, count, answer->heap);
+        return CLI_OK;
     }
-    for (size_t end = count; end > 1; end--) {
-        uint32_t smallest = items[0];
-        items[0] = items[end - 1];
-        items[end - 1] = smallest;
-        sift(items, end - 1, graph, 0);
-    }
-    answer->largest = items;
-    answer->largest_count = count;
-    return COFFER_OK;
+    const coffer_error err = { .status = COFFER_E_NO_MEMORY,
+                               .offset = COFFER_OFFSET_NONE,
+                               .text = "out of memory for the objects" };
+    return cli_fail(cli_operand(answer->args, 0), &err, NULL);
 }
 
 static void print_objects(const heap_answer *answer)
 {
     term_table *table = term_table_new();
+    uint64_t total = coffer_mlyze_heap_snapshot(answer->heap)->objects;
     term_text text;
     term_table_column(table, "retained", TERM_RIGHT);
     term_table_column(table, "bytes", TERM_RIGHT);
     term_table_column(table, "address", TERM_RIGHT);
     term_table_column(table, "type", TERM_LEFT);
     for (size_t i = 0; i < answer->largest_count; i++) {
-        const heap_object *object = &answer->graph.objects[answer->largest[i]];
-        term_table_cell(table, term_bytes(text, answer->graph.retained[answer->largest[i]]));
-        term_table_cell(table, term_bytes(text, object->size));
-        term_table_cellf(table, "0x%" PRIx64, object->address);
-        term_table_cell(table, type_name(answer, object->type));
+        coffer_mlyze_heap_object object = object_at(answer, answer->largest[i]);
+        term_table_cell(table, term_bytes(text, object.retained_bytes));
+        term_table_cell(table, term_bytes(text, object.bytes));
+        term_table_cellf(table, "0x%" PRIx64, object.address);
+        term_table_cell(table, object.type);
     }
     term_table_print(table, stdout);
-    if (answer->largest_count < answer->graph.count)
-        printf("… %zu more objects; --top 0 shows all\n", answer->graph.count - answer->largest_count);
+    if (answer->largest_count < total)
+        printf("… %" PRIu64 " more objects; --top 0 shows all\n", total - answer->largest_count);
 }
 
 /* Type, address and sizes of an object. */
-static void add_object(coffer_node *map, const heap_answer *answer, uint32_t index)
+static void add_object(coffer_node *map, const heap_answer *answer, size_t index)
 {
-    const heap_object *object = &answer->graph.objects[index];
-    coffer_node_add_text(map, "type", type_name(answer, object->type));
-    coffer_node_add_u64(map, "address", object->address, COFFER_UNIT_NONE);
-    coffer_node_add_u64(map, "bytes", object->size, COFFER_UNIT_BYTES);
-    coffer_node_add_u64(map, "retained_bytes", answer->graph.retained[index], COFFER_UNIT_BYTES);
+    coffer_mlyze_heap_object object = object_at(answer, index);
+    coffer_node_add_text(map, "type", object.type);
+    coffer_node_add_u64(map, "address", object.address, COFFER_UNIT_NONE);
+    coffer_node_add_u64(map, "bytes", object.bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(map, "retained_bytes", object.retained_bytes, COFFER_UNIT_BYTES);
 }
 
 static void add_largest(coffer_node *root, const heap_answer *answer)
@@ -234,59 +141,31 @@ static void add_largest(coffer_node *root, const heap_answer *answer)
 
 /* ---- Paths ---- */
 
-static bool find_type(uint64_t *type, const heap_answer *answer, const char *name)
-{
-    for (size_t i = 0; i < answer->row_count; i++)
-        if (answer->rows[i].count > 0 && strcmp(type_name(answer, answer->rows[i].type), name) == 0) {
-            *type = answer->rows[i].type;
-            return true;
-        }
-    return false;
-}
-
 /* Finds the chain that --path asks for; 0, or the exit status after a message. */
 static int find_path(heap_answer *answer)
 {
+    coffer_error err = COFFER_ERROR_INIT;
     const char *name = cli_value(answer->args, "path");
-    size_t count = answer->graph.count + 1;
-    uint64_t type;
     if (!name)
         return CLI_OK;
-    if (!find_type(&type, answer, name))
-        return cli_usage(answer->args, "--path: the snapshot has no object of type '%s'", name);
-    answer->path = coffer__alloc_array(count, sizeof *answer->path);
-    answer->path_edges = coffer__alloc_array(count, sizeof *answer->path_edges);
-    if (answer->path && answer->path_edges)
-        answer->path_len = heap_graph_path(answer->path, answer->path_edges, &answer->graph, type);
-    if (answer->path_len > 0)
-        return CLI_OK;
-    const coffer_error err = { .status = COFFER_E_NO_MEMORY,
-                               .offset = COFFER_OFFSET_NONE,
-                               .text = "out of memory for the references" };
-    return cli_fail(cli_operand(answer->args, 0), &err, NULL);
-}
-
-static const char *edge_name(const heap_answer *answer, size_t step)
-{
-    uint32_t edge = answer->path_edges[step];
-    const char *name =
-        edge == HEAP_NONE ? NULL : coffer_mlyze_function_name(answer->trace, answer->graph.edges[edge].name);
-    return name ? name : "";
+    coffer_status status = coffer_mlyze_heap_path(&answer->path, &answer->path_len, answer->heap, name, &err);
+    if (status == COFFER_E_NOT_FOUND)
+        return cli_usage(answer->args, "--path: %s", err.text);
+    return status ? cli_fail(cli_operand(answer->args, 0), &err, NULL) : CLI_OK;
 }
 
 static void print_path(const heap_answer *answer)
 {
-    const heap_graph *graph = &answer->graph;
     for (size_t i = 0; i < answer->path_len; i++) {
-        const heap_object *object = &graph->objects[answer->path[i]];
-        const char *type = type_name(answer, object->type), *name = edge_name(answer, i);
+        coffer_mlyze_heap_object object = object_at(answer, answer->path[i].object);
+        const char *name = answer->path[i].reference ? answer->path[i].reference : "";
         term_text bytes, retained;
         fputs(i > 0 ? "  -> " : "", stdout);
         term_print_text(stdout, name, strlen(name), 0);
         fputs(*name ? ": " : "", stdout);
-        term_print_text(stdout, type, strlen(type), 0);
-        printf(" at 0x%" PRIx64 ", %s, retains %s\n", object->address, term_bytes(bytes, object->size),
-               term_bytes(retained, graph->retained[answer->path[i]]));
+        term_print_text(stdout, object.type, strlen(object.type), 0);
+        printf(" at 0x%" PRIx64 ", %s, retains %s\n", object.address, term_bytes(bytes, object.bytes),
+               term_bytes(retained, object.retained_bytes));
     }
 }
 
@@ -295,9 +174,9 @@ static void add_path(coffer_node *root, const heap_answer *answer)
     coffer_node *list = answer->path_len > 0 ? coffer_node_add_list(root, "path") : NULL;
     for (size_t i = 0; i < answer->path_len; i++) {
         coffer_node *map = coffer_node_add_map(list, NULL);
-        if (i > 0)
-            coffer_node_add_text(map, "reference", edge_name(answer, i));
-        add_object(map, answer, answer->path[i]);
+        if (answer->path[i].reference)
+            coffer_node_add_text(map, "reference", answer->path[i].reference);
+        add_object(map, answer, answer->path[i].object);
     }
 }
 
@@ -305,56 +184,40 @@ static void add_path(coffer_node *root, const heap_answer *answer)
 
 static void print_heading(const heap_answer *answer)
 {
-    const heap_graph *graph = &answer->graph;
+    const coffer_mlyze_snapshot *snapshot = coffer_mlyze_heap_snapshot(answer->heap);
     term_text bytes, count, time;
-    printf("snapshot %" PRIu64 " of %zu, %s after the start: %s%s%s in %s object%s\n", graph->number,
-           graph->snapshots, term_duration(time, (double)graph->time / 1e6), term_on(stdout, TERM_BOLD),
-           term_bytes(bytes, answer->bytes), term_off(stdout), term_count(count, graph->count),
-           term_plural(graph->count));
-    if (!graph->complete)
+    printf("snapshot %" PRIu64 " of %" PRIu64 ", %s after the start: %s%s%s in %s object%s\n",
+           snapshot->number, snapshot->snapshots, term_duration(time, (double)snapshot->time_us / 1e6),
+           term_on(stdout, TERM_BOLD), term_bytes(bytes, snapshot->bytes), term_off(stdout),
+           term_count(count, snapshot->objects), term_plural(snapshot->objects));
+    if (!snapshot->complete)
         printf("  the snapshot is incomplete: the recording ended in it\n");
-    if (graph->unsized)
+    if (snapshot->objects_without_size)
         printf("  objects whose size is not known, since no recorded block contains them: %" PRIu64 "\n",
-               graph->unsized);
-    if (graph->dangling)
-        printf("  references to or from addresses without an object: %" PRIu64 "\n", graph->dangling);
+               snapshot->objects_without_size);
+    if (snapshot->dangling_references)
+        printf("  references to or from addresses without an object: %" PRIu64 "\n",
+               snapshot->dangling_references);
     putchar('\n');
-}
-
-static void add_types(coffer_node *root, const heap_answer *answer)
-{
-    coffer_node *list = coffer_node_add_list(root, "types");
-    for (size_t i = 0; i < answer->row_count && (!answer->top || i < answer->top); i++) {
-        const type_row *row = &answer->rows[i];
-        coffer_node *map = coffer_node_add_map(list, NULL);
-        coffer_node_add_text(map, "type", type_name(answer, row->type));
-        coffer_node_add_u64(map, "objects", row->count, COFFER_UNIT_NONE);
-        coffer_node_add_u64(map, "bytes", row->bytes, COFFER_UNIT_BYTES);
-        coffer_node_add_u64(map, "retained_bytes", row->retained, COFFER_UNIT_BYTES);
-        if (answer->since) {
-            coffer_node_add_u64(map, "objects_before", row->before_count, COFFER_UNIT_NONE);
-            coffer_node_add_u64(map, "bytes_before", row->before_bytes, COFFER_UNIT_BYTES);
-        }
-    }
 }
 
 static int print_json(const heap_answer *answer)
 {
-    const heap_graph *graph = &answer->graph;
+    const coffer_mlyze_snapshot *snapshot = coffer_mlyze_heap_snapshot(answer->heap);
     coffer_error err = COFFER_ERROR_INIT;
     coffer_node *root = NULL;
     if (coffer_node_new(&root, &err))
         return cli_fail(cli_operand(answer->args, 0), &err, NULL);
     coffer_node_add_text(root, "file", cli_operand(answer->args, 0));
-    coffer_node_add_u64(root, "snapshot", graph->number, COFFER_UNIT_NONE);
-    coffer_node_add_u64(root, "snapshots", graph->snapshots, COFFER_UNIT_NONE);
-    coffer_node_add_bool(root, "complete", graph->complete);
-    coffer_node_add_u64(root, "time_us", graph->time, COFFER_UNIT_NONE);
-    coffer_node_add_u64(root, "objects", graph->count, COFFER_UNIT_NONE);
-    coffer_node_add_u64(root, "bytes", answer->bytes, COFFER_UNIT_BYTES);
-    coffer_node_add_u64(root, "references", graph->edge_count, COFFER_UNIT_NONE);
-    coffer_node_add_u64(root, "dangling_references", graph->dangling, COFFER_UNIT_NONE);
-    coffer_node_add_u64(root, "objects_without_size", graph->unsized, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "snapshot", snapshot->number, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "snapshots", snapshot->snapshots, COFFER_UNIT_NONE);
+    coffer_node_add_bool(root, "complete", snapshot->complete);
+    coffer_node_add_u64(root, "time_us", snapshot->time_us, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "objects", snapshot->objects, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "bytes", snapshot->bytes, COFFER_UNIT_BYTES);
+    coffer_node_add_u64(root, "references", snapshot->references, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "dangling_references", snapshot->dangling_references, COFFER_UNIT_NONE);
+    coffer_node_add_u64(root, "objects_without_size", snapshot->objects_without_size, COFFER_UNIT_NONE);
     add_path(root, answer);
     add_largest(root, answer);
     add_types(root, answer);
@@ -367,68 +230,53 @@ static int print_json(const heap_answer *answer)
 
 /* ---- The verb ---- */
 
-static coffer_status read_rows(heap_answer *answer, uint64_t number, coffer_error *err)
+static int print_answer(heap_answer *answer)
 {
-    coffer_status status = heap_graph_read(&answer->graph, answer->trace, number, err);
+    bool objects = cli_has(answer->args, "objects");
+    int status = objects ? choose_objects(answer) : CLI_OK;
     if (!status)
-        status = add_rows(answer, &answer->graph, false, err);
-    if (!status && answer->since) {
-        heap_graph before;
-        status = heap_graph_read(&before, answer->trace, answer->since, err);
-        if (!status)
-            status = add_rows(answer, &before, true, err);
-        if (!status)
-            heap_graph_free(&before);
+        status = find_path(answer);
+    if (status)
+        return status;
+    if (cli_has(answer->args, "json"))
+        return print_json(answer);
+    if (answer->path_len > 0) {
+        print_path(answer);
+        return CLI_OK;
     }
-    for (size_t i = 0; !status && i < answer->row_count; i++)
-        answer->bytes += answer->rows[i].bytes;
-    if (!status)
-        qsort(answer->rows, answer->row_count, sizeof *answer->rows, by_bytes);
-    return status;
+    print_heading(answer);
+    if (objects)
+        print_objects(answer);
+    else
+        print_types(answer);
+    return CLI_OK;
 }
 
 static int run_on(const cli_args *args, const coffer_mlyze *trace)
 {
     heap_answer answer = { .args = args, .trace = trace };
+    coffer_mlyze_heap_opts opts = COFFER_MLYZE_HEAP_OPTS_INIT;
     coffer_error err = COFFER_ERROR_INIT;
-    uint64_t number;
     bool objects = cli_has(args, "objects");
     bool all = !objects && (cli_has(args, "json") || !term_is_terminal(stdout));
     if (objects && (cli_has(args, "path") || cli_has(args, "since")))
         return cli_usage(args, "--objects cannot be combined with --path or --since");
-    if (!cli_number(&number, args, "snapshot", 0, 1, UINT64_MAX) ||
-        !cli_number(&answer.since, args, "since", 0, 1, UINT64_MAX) ||
+    if (!cli_number(&opts.snapshot, args, "snapshot", 0, 1, UINT64_MAX) ||
+        !cli_number(&opts.since, args, "since", 0, 1, UINT64_MAX) ||
         !cli_number(&answer.top, args, "top", all ? 0 : TOP, 0, UINT64_MAX))
         return CLI_USAGE;
-    int status = CLI_OK;
-    coffer_status read = read_rows(&answer, number, &err);
-    if (!read && objects)
-        read = choose_objects(&answer, &err);
-    if (read == COFFER_E_NOT_FOUND)
-        status = cli_fail(cli_operand(args, 0), &err,
-                          "'coffer record --snapshot-at-peak -- python3 APP' takes snapshots");
-    else if (read)
-        status = cli_fail(cli_operand(args, 0), &err, NULL);
-    else
-        status = trace_stop_at_damage(args, cli_operand(args, 0), trace);
+    answer.since = opts.since;
+    coffer_status read = coffer_mlyze_heap_new(&answer.heap, trace, &opts, &err);
+    int status = read ? cli_fail(cli_operand(args, 0), &err,
+                                 read == COFFER_E_NOT_FOUND
+                                     ? "'coffer record --snapshot-at-peak -- python3 APP' takes snapshots"
+                                     : NULL)
+                      : trace_stop_at_damage(args, cli_operand(args, 0), trace);
     if (!status)
-        status = find_path(&answer);
-    if (!status && cli_has(args, "json"))
-        status = print_json(&answer);
-    else if (!status && answer.path_len > 0)
-        print_path(&answer);
-    else if (!status) {
-        print_heading(&answer);
-        if (objects)
-            print_objects(&answer);
-        else
-            print_types(&answer);
-    }
-    coffer__free(answer.path);
-    coffer__free(answer.path_edges);
+        status = print_answer(&answer);
+    coffer_free(answer.path);
     coffer__free(answer.largest);
-    heap_graph_free(&answer.graph);
-    coffer__free(answer.rows);
+    coffer_mlyze_heap_free(answer.heap);
     return status;
 }
 

@@ -208,51 +208,12 @@ static void put_list(coffer__buffer *out, const scan_list *what, const coffer_ms
 
 /* ---- Values of the metadata ---- */
 
-/* The member whose key begins the path and reaches farthest: keys may hold dots themselves. */
-static const coffer__json_value *find_member(const coffer__json_value *object, const char **path)
-{
-    const coffer__json_value *found = NULL;
-    size_t found_len = 0;
-    for (const coffer__json_value *member = coffer__json_first(object); member;
-         member = coffer__json_next(object, member)) {
-        size_t len = member->key_len;
-        bool begins = strncmp(*path, member->key, len) == 0 && ((*path)[len] == '.' || !(*path)[len]);
-        if (begins && (!found || len > found_len)) {
-            found = member;
-            found_len = len;
-        }
-    }
-    *path += found_len;
-    return found;
-}
-
-static const coffer__json_value *find_element(const coffer__json_value *array, const char **path)
-{
-    uint64_t index = 0;
-    size_t digits = strspn(*path, "0123456789");
-    if (digits == 0 || digits > 9 || ((*path)[digits] && (*path)[digits] != '.'))
-        return NULL;
-    for (size_t i = 0; i < digits; i++)
-        index = index * 10 + (uint64_t)((*path)[i] - '0');
-    *path += digits;
-    const coffer__json_value *value = coffer__json_first(array);
-    while (value && index-- > 0)
-        value = coffer__json_next(array, value);
-    return value;
-}
-
 /* "sequences.0.source" */
 static const coffer__json_value *find_value(const coffer__json_value *root, const char *path)
 {
     const coffer__json_value *value = root;
-    while (value && *path) {
-        if (value->kind == COFFER__JSON_OBJECT)
-            value = find_member(value, &path);
-        else
-            value = value->kind == COFFER__JSON_ARRAY ? find_element(value, &path) : NULL;
-        if (*path == '.')
-            path++;
-    }
+    while (value && *path)
+        value = coffer__json_step(value, &path);
     return value;
 }
 

@@ -140,6 +140,11 @@ static int plan(split_job *job)
             part_path(job, coffer_mscan_sequence_at(job->scan, (size_t)(i * job->every))->sequence_id);
         if (!job->paths[i])
             return cli_usage(job->args, "out of memory");
+        struct stat old;
+        if (lstat(job->paths[i], &old) == 0 && S_ISLNK(old.st_mode))
+            return cli_usage(job->args,
+                             "%s is a symbolic link: nothing is written through it; remove it first",
+                             job->paths[i]);
         if (!cli_has(job->args, "force") && access(job->paths[i], F_OK) == 0)
             return cli_usage(job->args, "%s exists; --force overwrites it", job->paths[i]);
     }

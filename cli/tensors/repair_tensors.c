@@ -178,27 +178,18 @@ static int repair(tensors_repair *job)
     return status;
 }
 
-static void print_line(FILE *out, const char *path, const char *text, const char *other)
-{
-    term_print_text(out, path, strlen(path), 0);
-    fputs(text, out);
-    if (other)
-        term_print_text(out, other, strlen(other), 0);
-    fputc('\n', out);
-}
-
 static void print_for_people(FILE *out, const tensors_repair *job)
 {
     if (!job->written) {
-        print_line(out, job->path, ": nothing to repair", NULL);
+        cli_print_line(out, job->path, ": nothing to repair", NULL);
         cli_print_findings(out, job->done);
         return;
     }
-    print_line(out, job->path,
-               job->kept                 ? ": repaired in place; the original is "
-               : needs_repair(job->done) ? ": complete tensors were saved to "
-                                         : ": nothing to repair; copied to ",
-               job->kept ? job->kept : job->output);
+    cli_print_line(out, job->path,
+                   job->kept                 ? ": repaired in place; the original is "
+                   : needs_repair(job->done) ? ": complete tensors were saved to "
+                                             : ": nothing to repair; copied to ",
+                   job->kept ? job->kept : job->output);
     cli_print_findings(out, job->done);
     if (needs_repair(job->done))
         fputs("  the format has no checksums: damage inside of a tensor cannot be found\n", out);

@@ -1,6 +1,9 @@
 /* stats, for models: a line for each tensor. */
 #include "base/fail.h"
 #include "base/memory.h"
+#include "draw/picture.h"
+#include "files.h"
+#include "tensors/stats_picture.h"
 #include "tensors/tensors_verbs.h"
 #include "term.h"
 
@@ -35,18 +38,15 @@ static const cli_option options[] = {
     { "exclude", 0, "GLOB", NULL, "leave out tensors whose name matches" },
     { "sort", 0, "KEY", "name|elements|min|max|mean|std|zeros|nan|inf|outliers",
       "sort key; names ascending, numbers descending", "name" },
-    { "top", 'n', "N", NULL, "number of tensors to show; 0 = all", "0" },
+    { "top", 'n', "N", NULL, "number of tensors to show; 0 = all", "0; 24 in a picture" },
+    { "output", 'o', "FILE", NULL, "draw the histograms, .png or .svg", "a table" },
+    CLI_FORCE_OPTION,
     { "threads", 0, "N", NULL, "number of threads", "one per core" },
     CLI_DAMAGED_OPTION,
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object per tensor and line, with a histogram of 64 bins" },
     { 0 },
 };
-
-typedef struct stats_row {
-    const coffer_tensor *tensor;
-    const coffer_tensor_stats *stats;
-} stats_row;
 
 typedef struct stats_job {
     const cli_args *args;
@@ -266,9 +266,29 @@ static int print_nodes(const stats_job *job, size_t shown)
     return result;
 }
 
+static int draw(const stats_job *job, const char *output, uint64_t top)
+{
+    coffer_error err = COFFER_ERROR_INIT;
+    size_t most = top > 0 && top < STATS_PICTURE_MOST    ? (size_t)top
+                  : top > 0 || cli_has(job->args, "top") ? STATS_PICTURE_MOST
+                                                         : STATS_PICTURE_TENSORS;
+    size_t shown = most < job->count ? most : job->count;
+    if (shown == 0)
+        return cli_usage(job->args, "no tensors selected");
+    if (stats_draw(output, cli_base_name(cli_operand(job->args, 0)), job->rows, shown, job->count, &err))
+        return cli_fail(output, &err, NULL);
+    if (shown < job->count)
+        fprintf(stderr, "the picture has %zu of %zu tensors (--top N, at most %d)\n", shown, job->count,
+                STATS_PICTURE_MOST);
+    return CLI_OK;
+}
+
 static int print(const stats_job *job, uint64_t top)
 {
     size_t shown = top > 0 && top < job->count ? (size_t)top : job->count;
+    const char *output = cli_value(job->args, "output");
+    if (output)
+        return draw(job, output, top);
     if (cli_has(job->args, "json") || cli_has(job->args, "csv"))
         return print_nodes(job, shown);
     if (job->count == 0)
@@ -276,6 +296,15 @@ static int print(const stats_job *job, uint64_t top)
     else
         print_table(job, shown);
     return CLI_OK;
+}
+
+static int check_picture(const cli_args *args)
+{
+    const char *output = cli_value(args, "output");
+    if (output && (cli_has(args, "csv") || cli_has(args, "json")))
+        return cli_usage(args, "-o draws a picture; it cannot be combined with --csv or --json");
+    return output && !picture_can_write(output) ? cli_usage(args, "%s: pictures end in .png or .svg", output)
+                                                : CLI_OK;
 }
 
 static int run(const cli_args *args, coffer_source *src)
@@ -286,7 +315,7 @@ static int run(const cli_args *args, coffer_source *src)
     coffer_error err = COFFER_ERROR_INIT;
     term_progress bar;
     uint64_t top, threads;
-    if (cli_check_output(args))
+    if (cli_check_output(args) || check_picture(args))
         return CLI_USAGE;
     if (!cli_number(&top, args, "top", 0, 0, UINT64_MAX) ||
         !cli_number(&threads, args, "threads", 0, 1, 1024))
@@ -320,6 +349,7 @@ const cli_format_verb cli_tensors_stats = {
     .examples =
         "  coffer stats model.mcf                            # every tensor: extremes, mean, histogram\n"
         "  coffer stats folder/ --include '*.q_proj.*' --sort std --top 5\n"
+        "  coffer stats model.mcf -o values.png              # the histograms as a picture\n"
         "  coffer stats model.gguf --json | jq 'select(.nan > 0) | .name'\n",
     .run = run,
 };

@@ -9,17 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Room for the JSON keys, in the order they are shown. */
-static coffer_status begin_report(coffer_node **out, const char *path, const char *output, coffer_error *err)
-{
-    coffer_status status = coffer_node_new(out, err);
-    if (status != COFFER_OK)
-        return status;
-    coffer_node_add_text(*out, "file", path);
-    coffer_node_add_text(*out, "output", output ? output : path);
-    return COFFER_OK;
-}
-
 static void print_for_people(const char *written, const coffer_node *root)
 {
     const coffer_node *after = coffer_node_find(root, "size_after");
@@ -107,7 +96,7 @@ static int run(const cli_args *args)
         fputs("nothing was changed\n", stderr);
         return CLI_FINDINGS;
     }
-    coffer_status status = begin_report(&root, path, output, &err);
+    coffer_status status = cli_begin_rewrite(&root, path, output, &err);
     if (status == COFFER_OK)
         status = compact(root, path, output, args, keep, &err);
     if (status == COFFER_OK)

@@ -5,16 +5,6 @@
 
 #include <string.h>
 
-static coffer_status begin_report(coffer_node **out, const char *path, const char *output, coffer_error *err)
-{
-    coffer_status status = coffer_node_new(out, err);
-    if (status != COFFER_OK)
-        return status;
-    coffer_node_add_text(*out, "file", path);
-    coffer_node_add_text(*out, "output", output ? output : path);
-    return COFFER_OK;
-}
-
 static void print_for_people(const char *written, const coffer_node *root)
 {
     const coffer_node *after = coffer_node_find(root, "size_after");
@@ -51,7 +41,7 @@ static int run(const cli_args *args)
     opts.drop_extensions = cli_has(args, "drop-extensions");
     opts.progress = &bar.progress;
     term_progress_start(&bar, opts.plain ? "unpacking" : "compressing", NULL);
-    coffer_status status = begin_report(&root, path, output, &err);
+    coffer_status status = cli_begin_rewrite(&root, path, output, &err);
     if (status == COFFER_OK)
         status = coffer_compress(root, path, output, &opts, &err);
     term_progress_end(&bar);

@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include "files.h"
+#include "ls_picture.h"
 #include "term.h"
 
 #include <string.h>
@@ -140,6 +141,8 @@ static int find_pattern(ls_run *run)
 static int show(ls_run *run, const char *path, const coffer_node *entries)
 {
     run->found += entries ? coffer_node_count(entries) : 0;
+    if (cli_has(run->args, "output") && run->found > 0)
+        return ls_draw(run->args, path, entries);
     if (run->all) {
         add_entries(run->all_entries, path, entries);
         return CLI_OK;
@@ -226,6 +229,8 @@ static int run(const cli_args *args)
         conditions[job.condition_count++] = word.value;
     }
     bool for_programs = cli_has(args, "json") || cli_has(args, "csv");
+    if (cli_has(args, "output") && (job.files > 1 || for_programs))
+        return cli_usage(args, "-o draws one file; it cannot be combined with --csv or --json");
     if (job.files > 1 && for_programs) {
         if (coffer_node_new(&job.all, &err) != COFFER_OK)
             return cli_fail(NULL, &err, NULL);
@@ -258,6 +263,7 @@ static cli_option options[] = {
       "mldf: samples that meet it, such as label=3, score>=0.5, 'path~cat/*', image.width<64; repeatable" },
     { "sort", 0, "COLUMN", NULL, "sort by a column, sizes with the largest first", "the order of the file" },
     { "reverse", 'r', NULL, NULL, "with --sort: reverse the order" },
+    LS_PICTURE_OPTIONS,
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL, "one JSON object per line; with \"file\" first when there are several files" },
     { 0 },
@@ -285,6 +291,7 @@ const cli_verb cli_verb_ls = {
         "  coffer ls scan.mscan\n"
         "  coffer ls scan.mscan '*.mlp.*' --what params   # parameters by name\n"
         "  coffer ls model.mcf '*.q_proj.*' --sort size   # tensors: name, dtype, shape, offset, size\n"
+        "  coffer ls model.mcf -o map.png                 # where the bytes are: a treemap\n"
         "  coffer ls train.mldf --where 'label=3'         # samples: number, name, values, size\n"
         "  coffer ls folder/                              # those of a Hugging Face folder\n",
     .make_options = make_options,

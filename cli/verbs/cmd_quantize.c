@@ -36,10 +36,18 @@ static int parse_rule(coffer_mcf_quantize_rule *out, char *text, const cli_args 
     const char *equals = strrchr(value, '='), *name = equals ? equals + 1 : value;
     coffer_dtype dtype = dtype_of(name);
     bool keep = strcasecmp(name, "keep") == 0;
+    if (coffer_mcf_quantize_preset(name))
+        return cli_usage(args, "--type %s: %s is a mixture for all tensors; after a pattern use q8, k6, k4 …",
+                         value, name);
+    if (strncasecmp(name, "Q5", 2) == 0)
+        return cli_usage(args, "--type %s: MCF has no type of 5 bits; use k6, k4, or --target-bpw 5.5",
+                         value);
     if (!keep && !coffer_dtype_is_quantized(dtype) && dtype != COFFER_DTYPE_F16 && dtype != COFFER_DTYPE_BF16)
-        return cli_usage(
-            args, "--type %s: \"%s\" must be one of q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16, keep",
-            value, name);
+        return cli_usage(args,
+                         "--type %s: \"%s\" must be one of q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16, "
+                         "keep, or a name of "
+                         "llama.cpp: Q8_0, Q6_K, Q4_K_M, Q4_K_S, Q4_0, Q3_K_L, Q3_K_M, Q3_K_S, Q2_K",
+                         value, name);
     *out = (coffer_mcf_quantize_rule)COFFER_MCF_QUANTIZE_RULE_INIT;
     out->dtype = keep ? COFFER_DTYPE_NONE : dtype;
     if (equals) {
@@ -66,6 +74,10 @@ static int collect(quantize_job *job)
     for (cli_place place = { 0 }; cli_next_word(&word, &place, job->args);) {
         if (!word.option || strcmp(word.option, "type") != 0)
             continue;
+        if (coffer_mcf_quantize_preset(word.value)) {
+            opts->preset = word.value;
+            continue;
+        }
         int result = parse_rule(&job->rules[opts->rule_count++], text, job->args, word.value);
         if (result)
             return result;
@@ -94,6 +106,29 @@ static bool parse_clip(double *out, const cli_args *args)
     return cli_real(out, args, "clip", 0.0);
 }
 
+static const char *const target_options[] = { "target-bpw", "max-size", "min-snr", "max-error" };
+
+static bool has_target(const cli_args *args)
+{
+    for (size_t i = 0; i < sizeof target_options / sizeof *target_options; i++)
+        if (cli_has(args, target_options[i]))
+            return true;
+    return false;
+}
+
+static int parse_targets(coffer_mcf_quantize_opts *opts, const cli_args *args)
+{
+    double *const reals[] = { &opts->target_bpw, NULL, &opts->min_snr, &opts->max_error };
+    for (size_t i = 0; i < sizeof target_options / sizeof *target_options; i++) {
+        const char *name = target_options[i];
+        if (reals[i] && !cli_real(reals[i], args, name, 0.0))
+            return CLI_USAGE;
+        if (reals[i] && cli_has(args, name) && !(*reals[i] > 0))
+            return cli_usage(args, "--%s %s: must be a number above 0", name, cli_value(args, name));
+    }
+    return cli_size(&opts->max_size, args, "max-size", 0) ? CLI_OK : CLI_USAGE;
+}
+
 static int parse(quantize_job *job)
 {
     static const uint32_t alignments[] = { 64, 4096, 2U << 20 };
@@ -101,16 +136,17 @@ static int parse(quantize_job *job)
     coffer_mcf_quantize_opts *opts = &job->opts;
     uint64_t threads;
     int result = collect(job);
+    if (!result)
+        result = parse_targets(opts, args);
     if (result)
         return result;
-    if (!cli_number(&threads, args, "threads", 0, 1, 1024) ||
-        !cli_real(&opts->target_bpw, args, "target-bpw", 0.0) || !parse_clip(&opts->percentile, args))
+    if (!cli_number(&threads, args, "threads", 0, 1, 1024) || !parse_clip(&opts->percentile, args) ||
+        !cli_real(&opts->damping, args, "damping", 0.0))
         return CLI_USAGE;
-    if (cli_has(args, "target-bpw") && !(opts->target_bpw > 0))
-        return cli_usage(args, "--target-bpw %s: must be a number above 0", cli_value(args, "target-bpw"));
     opts->method = (coffer_quant_method)cli_choice(args, "method", COFFER_QUANT_FIT);
     opts->activations = cli_choice(args, "domain", 0) == 1;
     opts->weights = cli_value(args, "weights");
+    opts->hessian = cli_value(args, "hessian");
     opts->nan_to_zero = cli_choice(args, "nan", 0) == 1;
     opts->requantize = cli_has(args, "requantize");
     opts->portable_scales = cli_has(args, "portable-scales");
@@ -126,9 +162,10 @@ static int parse(quantize_job *job)
     job->output = cli_operand(args, 1);
     if (!job->output && !opts->dry_run)
         return cli_usage(args, "no output file given; name one or add --dry-run");
-    if (!opts->rule_count && !cli_has(args, "target-bpw"))
-        return cli_usage(args, "no type given; use --type k4, --type 'GLOB=q8' for some of the tensors, or "
-                               "--target-bpw 4.5");
+    if (!opts->rule_count && !opts->preset && !has_target(args))
+        return cli_usage(
+            args, "no type given; use --type k4, --type 'GLOB=q8' for some of the tensors, or a target "
+                  "such as --target-bpw 4.5, --max-size 4G or --min-snr 20");
     return CLI_OK;
 }
 
@@ -145,15 +182,29 @@ static void print_number(term_table *table, int digits, const coffer_node *node)
         term_table_cellf(table, "%.*f", digits, value);
 }
 
-static void print_tensors(const coffer_node *list)
+/* "1.2 %" */
+static void print_share(term_table *table, const coffer_node *node)
+{
+    if (coffer_node_get_kind(node) == COFFER_NODE_NULL)
+        term_table_cell(table, "-");
+    else
+        term_table_cellf(table, "%.3g %%", 100.0 * coffer_node_get_f64(node));
+}
+
+static void print_tensors(const coffer_node *list, bool calibrated)
 {
     term_table *table = term_table_new();
+    term_text size;
     term_table_column(table, "tensor", TERM_LEFT);
     term_table_column(table, "from", TERM_LEFT);
     term_table_column(table, "type", TERM_LEFT);
     term_table_column(table, "bits", TERM_RIGHT);
+    term_table_column(table, "size", TERM_RIGHT);
+    term_table_column(table, "error", TERM_RIGHT);
     term_table_column(table, "SNR dB", TERM_RIGHT);
     term_table_column(table, "max error", TERM_RIGHT);
+    if (calibrated)
+        term_table_column(table, "output dB", TERM_RIGHT);
     for (const coffer_node *node = coffer_node_first(list); node; node = coffer_node_next(node)) {
         size_t len;
         const char *name = coffer_node_get_text(coffer_node_find(node, "name"), &len);
@@ -161,13 +212,44 @@ static void print_tensors(const coffer_node *list)
         term_table_cell(table, coffer_node_get_text(coffer_node_find(node, "from"), NULL));
         term_table_cell(table, coffer_node_get_text(coffer_node_find(node, "type"), NULL));
         print_number(table, 3, coffer_node_find(node, "bits"));
+        term_table_cell(table, term_bytes(size, coffer_node_get_u64(coffer_node_find(node, "size"))));
+        print_share(table, coffer_node_find(node, "error"));
         print_number(table, 2, coffer_node_find(node, "snr_db"));
         if (coffer_node_get_kind(coffer_node_find(node, "max_error")) == COFFER_NODE_NULL)
             term_table_cell(table, "-");
         else
             term_table_cellf(table, "%.3g", coffer_node_get_f64(coffer_node_find(node, "max_error")));
+        if (calibrated)
+            print_number(table, 2, coffer_node_find(node, "output_snr_db"));
     }
     term_table_print(table, stdout);
+}
+
+/* "2 layers of moments.safetensors have no tensor: a, b" */
+static void print_names(const char *what, const coffer_node *list)
+{
+    if (!coffer_node_count(list))
+        return;
+    printf("%s: ", what);
+    for (const coffer_node *node = coffer_node_first(list); node; node = coffer_node_next(node)) {
+        size_t len;
+        const char *name = coffer_node_get_text(node, &len);
+        term_print_text(stdout, name, len, 0);
+        fputs(coffer_node_next(node) ? ", " : "\n", stdout);
+    }
+}
+
+static void print_notes(const coffer_node *root)
+{
+    const coffer_node *moments = coffer_node_find(root, "moments"),
+                      *preset = coffer_node_find(root, "preset");
+    if (preset)
+        printf("%s means %s\n", coffer_node_get_text(coffer_node_find(preset, "name"), NULL),
+               coffer_node_get_text(coffer_node_find(preset, "meaning"), NULL));
+    if (!moments)
+        return;
+    print_names("quantized without moments", coffer_node_find(moments, "without"));
+    print_names("moments of layers that are not quantized", coffer_node_find(moments, "unused"));
 }
 
 static void print_for_people(const quantize_job *job, const coffer_node *root)
@@ -175,7 +257,8 @@ static void print_for_people(const quantize_job *job, const coffer_node *root)
     const coffer_node *tensors = coffer_node_find(root, "tensors");
     const char *path = job->opts.dry_run ? job->input : job->output;
     term_text quantized, all, size;
-    print_tensors(tensors);
+    print_tensors(tensors, job->opts.hessian != NULL);
+    print_notes(root);
     term_print_text(stdout, path, strlen(path), 0);
     printf(": %s of %s tensors %squantized, %s of payload, %.3f bits per weight\n",
            term_count(quantized, coffer_node_get_u64(coffer_node_find(root, "quantised"))),
@@ -204,6 +287,11 @@ static void print_note(const quantize_job *job, const coffer_node *root)
 
 static int fail(const quantize_job *job, const coffer_error *err)
 {
+    if (job->opts.hessian && !job->opts.weights && err->subject == COFFER_SUBJECT_OTHER)
+        return cli_fail(NULL, err,
+                        coffer__is_about_file(err->status)
+                            ? "coffer.torch.calibrate(model, batches, FILE) writes moments"
+                            : NULL);
     if (job->opts.weights && err->subject == COFFER_SUBJECT_OTHER)
         return cli_fail(NULL, err,
                         coffer__is_about_file(err->status)
@@ -263,15 +351,24 @@ static const cli_old_spelling dry_run_old[] = { { "-n", NULL }, { 0 } };
 
 static const cli_option options[] = {
     { "type", 't', "[GLOB=]TYPE", NULL,
-      "q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16 or keep; repeatable, the last match "
-      "applies" },
+      "q8, q4, k6, k4, k3, k2, int8, int4, f16, bf16, keep, or a mixture by its name in llama.cpp (Q4_K_M); "
+      "repeatable, the last match applies" },
     { "method", 0, "NAME", "fit|absmax|exact",
       "how scales are chosen: least error found, as the first program does, or the "
       "optimum (slow)",
       "fit" },
     { "weights", 'w', "FILE", NULL,
       "importance of each column: .npy for all tensors, .npz or safetensors by name, or an imatrix" },
+    { "hessian", 0, "FILE", NULL,
+      "second moments of the inputs of layers (coffer.torch.calibrate): choose codes for the least error of "
+      "the "
+      "layers' outputs" },
+    { "damping", 0, "X", NULL, "share of the mean moment that is added to each, with --hessian", "0.01" },
     { "target-bpw", 0, "X", NULL, "choose a type for each tensor for an average of X bits per weight" },
+    { "max-size", 0, "SIZE", NULL, "the same for a file of at most SIZE bytes, such as 4G" },
+    { "min-snr", 0, "DB", NULL,
+      "choose the smallest type of each tensor with at least that signal-to-noise ratio" },
+    { "max-error", 0, "X", NULL, "the same for a relative error of at most X, such as 0.05" },
     { "domain", 0, "WHAT", "weights|activations", "int8 and int4: symmetric, or with a zero point",
       "weights" },
     { "clip", 0, "minmax|P", NULL, "int8 and int4: clip beyond the P-th percentile", "minmax" },
@@ -292,8 +389,9 @@ static const cli_option options[] = {
     { "force", 'f', NULL, NULL, "overwrite an existing OUT" },
     CLI_CSV_OPTION,
     { "json", 0, NULL, NULL,
-      "one JSON object: file, output, tensors (name, from, type, bits, snr_db, max_error), size, "
-      "bits_per_weight, small_scales" },
+      "one JSON object: file, output, tensors (name, from, type, bits, size, method, snr_db, error, "
+      "max_error, "
+      "output_snr_db), size, bits_per_weight, small_scales, preset, moments" },
     { 0 },
 };
 
@@ -305,15 +403,20 @@ const cli_verb cli_verb_quantize = {
     .group = CLI_GROUP_CONVERT,
     .description =
         "Writes IN, a folder or file of tensors, as an MCF file in which two-dimensional float tensors have "
-        "fewer bits; everything else is copied. For each tensor it shows the bits per weight, the "
-        "signal-to-noise ratio and the largest error. "
+        "fewer bits; everything else is copied. For each tensor it shows the bits per weight, the size, the "
+        "error relative to the weights (root mean square), the same as signal-to-noise ratio, and the "
+        "largest "
+        "error. With --hessian, \"output dB\" is the ratio of the layer's output. "
         "OUT is complete or does not exist.",
     .examples = "  coffer quantize folder/ small.mcf --type k4\n"
                 "  coffer quantize model.safetensors small.mcf --type k4 --type '*embed*=q8' --type "
                 "'*lm_head*=keep'\n"
                 "  coffer quantize model.gguf --type k3 --dry-run          # report the quality only\n"
                 "  coffer quantize folder/ small.mcf --target-bpw 4.5      # the best types for the size\n"
-                "  coffer quantize folder/ small.mcf --type k3 --weights imatrix.gguf\n",
+                "  coffer quantize folder/ small.mcf --max-size 4G\n"
+                "  coffer quantize folder/ small.mcf --type Q4_K_M         # prints what it means\n"
+                "  coffer quantize folder/ small.mcf --type k3 --weights imatrix.gguf\n"
+                "  coffer quantize folder/ small.mcf --type k3 --hessian moments.safetensors\n",
     .options = options,
     .min_operands = 1,
     .max_operands = 2,

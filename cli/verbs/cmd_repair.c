@@ -275,40 +275,31 @@ static int print_as_json(FILE *out, const repair_job *job)
     return status;
 }
 
-static void print_line(FILE *out, const char *path, const char *text, const char *other)
-{
-    term_print_text(out, path, strlen(path), 0);
-    fputs(text, out);
-    if (other)
-        term_print_text(out, other, strlen(other), 0);
-    fputc('\n', out);
-}
-
 static void print_for_people(FILE *out, const repair_job *job)
 {
     if (job->rolled_back)
-        print_line(out, job->path, ": an interrupted update was rolled back; the file is as it was before it",
-                   NULL);
+        cli_print_line(out, job->path,
+                       ": an interrupted update was rolled back; the file is as it was before it", NULL);
     else if (!job->written)
-        print_line(out, job->path, ": nothing to repair", NULL);
+        cli_print_line(out, job->path, ": nothing to repair", NULL);
     if (!job->written)
         return;
     if (job->recovered)
-        print_line(out, job->output, ": made from the parts of a recording", NULL);
+        cli_print_line(out, job->output, ": made from the parts of a recording", NULL);
     else if (job->kept)
-        print_line(out, job->path,
-                   job->to ? ": taken back in place; the original is "
-                           : ": repaired in place; the original is ",
-                   job->kept);
+        cli_print_line(out, job->path,
+                       job->to ? ": taken back in place; the original is "
+                               : ": repaired in place; the original is ",
+                       job->kept);
     else
-        print_line(out, job->path,
-                   job->to                    ? ": taken back into "
-                   : needs_repair(job->found) ? ": repaired into "
-                                              : ": nothing to repair; copied to ",
-                   job->output);
+        cli_print_line(out, job->path,
+                       job->to                    ? ": taken back into "
+                       : needs_repair(job->found) ? ": repaired into "
+                                                  : ": nothing to repair; copied to ",
+                       job->output);
     cli_print_findings(out, job->done);
     if (job->left && coffer_report_total(job->left, COFFER_ERROR) > 0) {
-        print_line(out, written_to(job), " still has errors:", NULL);
+        cli_print_line(out, written_to(job), " still has errors:", NULL);
         cli_print_findings(out, job->left);
     }
 }

@@ -32,8 +32,9 @@ COFFER_BEGIN_DECLS
 /* Version of the library in use, which may be newer than the headers. */
 COFFER_API const char *coffer_version(void);
 COFFER_API int coffer_version_number(void); /* as COFFER_VERSION_NUMBER */
-/* The best instruction set that the processor has: "generic", "avx2", "avx512" or "neon". The environment
- * variable COFFER_CPU asks for one of them, and is not heeded where the processor does not have it. */
+/* The best instruction set that the processor has: "generic", "avx2", "avx512", "neon" or "neon-dot". The
+ * environment variable COFFER_CPU asks for one of them, and is not heeded where the processor does not have
+ * it. */
 COFFER_API const char *coffer_cpu(void);
 /* Describes the library in use, for bug reports: "version", "compiler", "cpu", "libraries", and each
  * of its "modules" with "found" and either the "library" it uses or the "problem". Loads every module. out :

@@ -198,8 +198,9 @@ COFFER_API const coffer_mcf_quality *coffer_mcf_quality_at(const coffer_mcf *mod
 /* ---- Damage ---- */
 
 typedef enum coffer_mcf_damage_reason {
-    COFFER_MCF_DAMAGE_CHECKSUM = 1,  /* the bytes do not have the checksum `expected` */
-    COFFER_MCF_DAMAGE_UNVERIFIED = 2 /* the bytes were saved from a damaged file and could not be verified */
+    COFFER_MCF_DAMAGE_CHECKSUM = 1,   /* the bytes do not have the checksum `expected` */
+    COFFER_MCF_DAMAGE_UNVERIFIED = 2, /* the bytes were saved from a damaged file and could not be verified */
+    COFFER_MCF_DAMAGE_LOST = 3        /* a repair could not save the tensor or section, which is not there */
 } coffer_mcf_damage_reason;
 
 /* Bytes that were known to be damaged when the file was written. */

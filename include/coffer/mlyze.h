@@ -748,4 +748,6 @@ COFFER_API_STATUS coffer_mlyze_rewrite(const coffer_mlyze *trace, const char *ou
 
 COFFER_END_DECLS
 
+#include "coffer/mlyze_heap.h"
+
 #endif

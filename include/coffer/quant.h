@@ -37,7 +37,10 @@ COFFER_API_STATUS coffer_quant_decode(void *out, coffer_dtype as, const coffer_q
 typedef enum coffer_quant_method {
     COFFER_QUANT_FIT = 0, /* small squared error, by search */
     COFFER_QUANT_ABSMAX,  /* bit for bit as the original program */
-    COFFER_QUANT_EXACT    /* the true optimum; very slow */
+    COFFER_QUANT_EXACT,   /* the true optimum; very slow */
+    /* Small error of a layer's output: of tensors that were quantized with second moments of their inputs.
+     * Only recorded, not a method to ask for. */
+    COFFER_QUANT_CALIBRATED
 } coffer_quant_method;
 
 typedef struct coffer_quant_encode_opts {
@@ -80,14 +83,45 @@ COFFER_API_STATUS coffer_quant_workers_new(coffer_quant_workers **out, const cof
                                            coffer_error *err);
 COFFER_API void coffer_quant_workers_free(coffer_quant_workers *workers);
 
-/* y = W·x, directly from the payload. y : rows numbers. x : cols numbers. workers : NULL = use only the
- * calling thread. Sums are float32: the error of a product of n columns is at most (n / 8 + 16) · 2^-24
- * · Σ|w·x|. */
+/* How the numbers of x enter a product. */
+typedef enum coffer_quant_inputs {
+    COFFER_QUANT_INPUTS_F32 = 0, /* as they are */
+    COFFER_QUANT_INPUTS_INT8     /* rounded to 8 bits in blocks of 32: several times as fast */
+} coffer_quant_inputs;
+
+typedef struct coffer_quant_product_opts {
+    uint32_t struct_size;
+    coffer_quant_inputs inputs;
+    coffer_quant_workers *workers; /* NULL = use only the calling thread */
+    bool by_vector;                /* matmul: y[column · rows + row], one vector after the other as in x */
+} coffer_quant_product_opts;
+
+#define COFFER_QUANT_PRODUCT_OPTS_INIT                                          \
+    {                                                                           \
+        sizeof(coffer_quant_product_opts), COFFER_QUANT_INPUTS_F32, NULL, false \
+    }
+
+COFFER_API void coffer_quant_product_opts_init(coffer_quant_product_opts *out, uint32_t struct_size);
+
+/* y = W·x, directly from the payload. y : rows numbers. x : cols numbers. opts : NULL for
+ * defaults. The number of threads does not change the result.
+ *
+ * INPUTS_F32: sums are float32, their order depends on the processor. For n columns
+ *   |error| <= (n / 8 + 16) · 2^-24 · Σ|w·x|
+ *
+ * INPUTS_INT8: each block of 32 numbers of x is replaced by s·q, with s = max|x| / 127 and whole numbers
+ * q = x / s rounded to nearest. Codes times q are summed in integers, blocks in float32 in a fixed order: all
+ * processors give the same bits. With s of the block that a column is in,
+ *   |error| <= Σ|w|·s · 0.50002 + (n / 32 + 8) · 2^-24 · Σ|w|·(|x| + s)
+ * where |w| of int8 and int4 with a zero point is scale · (|code| + |zero point|). A block whose numbers are
+ * all below 2^-119 counts as zeros. A block with a number that is not finite makes its products NaN. */
 COFFER_API_STATUS coffer_quant_matvec(float *y, const coffer_quant_tensor *tensor, const float *x,
-                                      coffer_quant_workers *workers, coffer_error *err);
-/* The same for up to 32 vectors, stored one after the other in x; y[row · columns + column]. */
+                                      const coffer_quant_product_opts *opts, coffer_error *err);
+/* The same for any number of vectors, stored one after the other in x; y[row · columns + column]. A product
+ * may differ from that of coffer_quant_matvec, or with another number of vectors, within these bounds. */
 COFFER_API_STATUS coffer_quant_matmul(float *y, const coffer_quant_tensor *tensor, const float *x,
-                                      uint32_t columns, coffer_quant_workers *workers, coffer_error *err);
+                                      uint32_t columns, const coffer_quant_product_opts *opts,
+                                      coffer_error *err);
 
 COFFER_END_DECLS
 

@@ -30,6 +30,10 @@ typedef struct coffer_mcf_quantize_rule {
 
 COFFER_API void coffer_mcf_quantize_rule_init(coffer_mcf_quantize_rule *out, uint32_t struct_size);
 
+/* The meaning of a mixture, as text: "k4; attention values and feed-forward outputs of half of the layers k6;
+ * …". Upper and lower case are the same. NULL for an unknown name. */
+COFFER_API const char *coffer_mcf_quantize_preset(const char *name);
+
 typedef struct coffer_mcf_quantize_opts {
     uint32_t struct_size;
     /* The last matching rule applies; tensors without one are copied. The struct_size of the first rule is
@@ -67,24 +71,44 @@ typedef struct coffer_mcf_quantize_opts {
     const char *const *only, *const *parts;
     size_t only_count, part_count;
     bool plan_only; /* with dry_run: choose the types, do not measure errors */
+    /* A file with second moments of the inputs of layers, such as coffer.torch.calibrate writes; NULL = none.
+     * For each layer NAME.moments, the sum of xᵀx over all samples, and NAME.count, their number. Tensors
+     * that have moments, by their name or their name without ".weight", are encoded for the least error of
+     * the layer's output; others as without the file. Takes 8·columns² bytes while a tensor is encoded. */
+    const char *hessian;
+    double damping; /* share of the mean of a layer's moments that is added to each of them; 0 = 0.01 */
+    /* Targets: each chooses a type for every tensor without a rule. Quality: the smallest type whose
+     * signal-to-noise ratio is at least min_snr decibels and whose root mean square error is at most
+     * max_error of the root mean square of the weights; of the layer's output for tensors that have moments.
+     * Tensors that no quantized type is good enough for are copied. Size: the least error for a file of at
+     * most max_size bytes. 0 = none. */
+    double min_snr, max_error;
+    uint64_t max_size;
+    /* A mixture of types that llama.cpp has a name for, such as "Q4_K_M", for the matrices without a rule;
+     * NULL = none. coffer_mcf_quantize_preset says what it means. */
+    const char *preset;
 } coffer_mcf_quantize_opts;
 
 #define COFFER_MCF_QUANTIZE_OPTS_INIT                                                                      \
     {                                                                                                      \
         sizeof(coffer_mcf_quantize_opts), NULL, 0, NULL, NULL, 0, 0, COFFER_QUANT_FIT, false, false, NULL, \
             0.0, false, 0.0, false, 0, false, false, false, NULL, 0, NULL, NULL, false, false, NULL, NULL, \
-            0, 0, false                                                                                    \
+            0, 0, false, NULL, 0.0, 0.0, 0.0, 0, NULL                                                      \
     }
 
 COFFER_API void coffer_mcf_quantize_opts_init(coffer_mcf_quantize_opts *out, uint32_t struct_size);
 
 /* Quantizes a file or folder into an MCF file.
- * out      : may be NULL; gets "tensors" (name, from, type, bits, and for quantized ones snr_db, max_error),
- *            "weights", "size", "bits_per_weight" and "small_scales", the number of scales that
- * portable_scales would avoid, of the tensors that this call computed. out_path : ignored in a dry run. opts
- * : NULL for defaults, which copy everything. Keeps a few rows per thread in memory. The same input and
- * options give the same bytes. A number that is not finite is COFFER_E_BAD_VALUE, a target that cannot be
- * reached COFFER_E_INVALID_ARGUMENT. */
+ * out      : may be NULL; gets "tensors" (name, from, type, bits, size, and for quantized ones snr_db,
+ *            max_error, method, error, which is relative, and output_snr_db of those with moments),
+ * "weights", "size", "bits_per_weight", "preset" (name, meaning) and "small_scales", the number of scales
+ *            that portable_scales would avoid, of the tensors that this call computed. With a hessian also
+ *            "moments": file, used, "without", the quantized tensors that have none, and "unused", the layers
+ *            of the file that no tensor has.
+ * out_path : ignored in a dry run.
+ * opts     : NULL for defaults, which copy everything.
+ * Keeps a few rows per thread in memory. The same input and options give the same bytes. A number that is not
+ * finite is COFFER_E_BAD_VALUE, a target that cannot be reached COFFER_E_INVALID_ARGUMENT. */
 COFFER_API_STATUS coffer_mcf_quantize(coffer_node *out, const char *out_path, const char *in_path,
                                       const coffer_mcf_quantize_opts *opts, coffer_error *err);
 

@@ -12,11 +12,12 @@ from ._core import about, version as __version__
 from ._errors import *  # noqa: F401,F403
 from ._errors import __all__ as _errors
 from ._open import open
+from ._page import Page, page
 from ._record import mark, snapshot
 from ._verbs import Finding, Report, abort_put, check, compact, conversions, convert, diff, info, ls, put, repair
 
-__all__ = ["open", "abort_put", "check", "compact", "conversions", "convert", "diff", "info", "ls", "mark", "put", "repair",
-           "snapshot", "Finding", "Report", "about", "__version__", *_errors]
+__all__ = ["open", "abort_put", "check", "compact", "conversions", "convert", "diff", "info", "ls", "mark", "page", "put", "repair",
+           "snapshot", "Finding", "Page", "Report", "about", "__version__", *_errors]
 
 
 def __getattr__(name: str) -> object:

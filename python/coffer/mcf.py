@@ -495,14 +495,27 @@ def rules_of(type: "Union[str, Mapping[str, str], None]") -> "List[Tuple[Optiona
     return [(None, type)] if isinstance(type, str) else list((type or {}).items())
 
 
+def choice_of(type: "Union[str, Mapping[str, str], None]") -> "Dict[str, Any]":
+    """The options for a type: rules, or a mixture by its name in llama.cpp."""
+    if isinstance(type, str) and _core.quantize_preset(type) is not None:
+        return {"preset": type}
+    return {"rules": rules_of(type)}
+
+
 def quantize(path: Path, out: Path, type: "Union[str, Mapping[str, str], None]" = "k4", *, method: str = "fit",
-             target_bpw: float = 0.0, requantize: bool = False, overwrite: bool = False, dry_run: bool = False,
-             threads: int = 0, progress: Progress = None) -> "Dict[str, Any]":
+             weights: Optional[Path] = None, hessian: Optional[Path] = None, damping: float = 0.0,
+             target_bpw: float = 0.0, max_size: int = 0, min_snr: float = 0.0, max_error: float = 0.0,
+             requantize: bool = False, overwrite: bool = False, dry_run: bool = False, threads: int = 0,
+             progress: Progress = None) -> "Dict[str, Any]":
     """Quantizes a model. type : one for all matrices, or a dict of patterns of names to types, of which the last
-    that matches counts. The result lists each tensor with its error."""
+    that matches counts; names of llama.cpp such as Q4_K_M mean mixtures. The targets need type=None or patterns:
+    target_bpw and max_size (bytes) bound the size, min_snr (dB) and max_error (relative) the quality. weights : a file
+    with the importance of columns. hessian : a file of coffer.torch.calibrate; damping : the share of the mean moment
+    that is added to each (0 = 0.01). The result lists each tensor with its size and error."""
     if method not in _METHODS:
         raise ValueError(f"method is {method!r}; it can be {', '.join(_METHODS)}")
     with callback(progress, "quantize") as step:
         return _core.quantize(os.fspath(path), os.fspath(out), {
-            "rules": rules_of(type), "method": _METHODS[method], "target_bpw": target_bpw, "requantize": requantize,
-            "overwrite": overwrite, "dry_run": dry_run, "threads": threads}, step)
+            **choice_of(type), "method": _METHODS[method], "weights": weights, "hessian": hessian, "damping": damping,
+            "target_bpw": target_bpw, "max_size": max_size, "min_snr": min_snr, "max_error": max_error,
+            "requantize": requantize, "overwrite": overwrite, "dry_run": dry_run, "threads": threads}, step)

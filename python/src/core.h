@@ -40,6 +40,7 @@ void core_free_object(PyObject *object);
 int core_add_source(PyObject *module);
 int core_add_bases(PyObject *module);
 int core_add_verbs(PyObject *module);
+int core_add_pages(PyObject *module);
 int core_add_tensors(PyObject *module);
 int core_add_jobs(PyObject *module);
 int core_add_mcf_writer(PyObject *module);

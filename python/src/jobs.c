@@ -255,6 +255,12 @@ static coffer_mcf_quantize_opts quantize_options(settings *options)
     opts.requantize = take_bool(options, "requantize");
     opts.nan_to_zero = take_bool(options, "nan_to_zero");
     opts.weights = take_text(options, "weights");
+    opts.hessian = take_text(options, "hessian");
+    opts.damping = take_real(options, "damping");
+    opts.min_snr = take_real(options, "min_snr");
+    opts.max_error = take_real(options, "max_error");
+    opts.max_size = take_number(options, "max_size");
+    opts.preset = take_text(options, "preset");
     opts.target_bpw = take_real(options, "target_bpw");
     opts.activations = take_bool(options, "activations");
     opts.percentile = take_real(options, "percentile");
@@ -276,6 +282,17 @@ static coffer_mcf_quantize_opts quantize_options(settings *options)
 static coffer_status run_quantize(job_call *job, const void *opts)
 {
     return coffer_mcf_quantize(job->node, job->to, job->inputs[0], opts, &job->err);
+}
+
+/* quantize_preset: the meaning of a mixture of types, or None */
+static PyObject *quantize_preset(PyObject *module, PyObject *args)
+{
+    const char *name, *text;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &name))
+        return NULL;
+    text = coffer_mcf_quantize_preset(name);
+    return text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
 }
 
 /* quantize: as coffer_mcf_quantize reports */
@@ -361,6 +378,7 @@ static PyObject *pack_set(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     { "pack_model", pack_model, METH_VARARGS, NULL },
     { "unpack_model", unpack_model, METH_VARARGS, NULL },
+    { "quantize_preset", quantize_preset, METH_VARARGS, NULL },
     { "quantize", quantize, METH_VARARGS, NULL },
     { "pack_set", pack_set, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },

@@ -110,9 +110,11 @@ static PyObject *quant_encode(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* quant_matmul(workers, type, rows, cols, payload, x, out, columns): out is rows x columns. */
+/* quant_matmul(workers, type, rows, cols, payload, x, out, columns, rounded): out is columns x rows. rounded
+ * : x enters as 8 bits. */
 static PyObject *quant_matmul(PyObject *module, PyObject *args)
 {
+    coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
     coffer_quant_tensor tensor;
     coffer_error err = COFFER_ERROR_INIT;
     coffer_status status;
@@ -121,8 +123,9 @@ static PyObject *quant_matmul(PyObject *module, PyObject *args)
     const char *type;
     unsigned long long rows, cols;
     unsigned columns;
-    if (!PyArg_ParseTuple(args, "O!sKKOOOI", core_state_of_module(module)->workers_type, &pool, &type, &rows,
-                          &cols, &stored, &from, &to, &columns) ||
+    int rounded;
+    if (!PyArg_ParseTuple(args, "O!sKKOOOIp", core_state_of_module(module)->workers_type, &pool, &type, &rows,
+                          &cols, &stored, &from, &to, &columns, &rounded) ||
         !take_tensor(&tensor, type, rows, cols) || !product_fits(rows, columns) ||
         !product_fits(cols, columns))
         return NULL;
@@ -142,8 +145,11 @@ static PyObject *quant_matmul(PyObject *module, PyObject *args)
     self->busy = true;
     tensor.payload = payload.buf;
     tensor.size = (size_t)payload.len;
+    opts.inputs = rounded ? COFFER_QUANT_INPUTS_INT8 : COFFER_QUANT_INPUTS_F32;
+    opts.workers = mine ? self->workers : NULL;
+    opts.by_vector = true;
     Py_BEGIN_ALLOW_THREADS
-    status = coffer_quant_matmul(out.buf, &tensor, x.buf, columns, mine ? self->workers : NULL, &err);
+    status = coffer_quant_matmul(out.buf, &tensor, x.buf, columns, &opts, &err);
     Py_END_ALLOW_THREADS
     if (mine)
         self->busy = false;

@@ -316,6 +316,14 @@ def weights(folder):
     return "model.safetensors"
 
 
+def save_moments():
+    """For two of the layers, and one that the model does not have."""
+    inputs = np.random.default_rng(6).normal(size=(200, 12)) @ np.random.default_rng(7).normal(size=(12, 96))
+    sums = (inputs.T @ inputs + np.eye(96)).astype("f4")
+    tensors = {f"{name}.moments": sums for name in ("layer.1", "layer.2.weight", "other")}
+    coffer.mcf.save_file({**tensors, **{name.replace("moments", "count"): np.array([200]) for name in tensors}}, "moments.mcf")
+
+
 @pytest.mark.parametrize("arguments, options", [
     (["--type", "k4"], {"type": "k4"}),
     (["--type", "q8", "--type", "*.1.*=k6", "--type", "layer.2*=keep", "--method", "absmax", "--align", "4K"],
@@ -323,23 +331,30 @@ def weights(folder):
     (["--type", "int8", "--domain", "activations", "--clip", "99", "--no-dedup", "--no-checksums"],
      {"type": "int8", "activations": True, "percentile": 99, "dedup": False, "checksums": False}),
     (["--target-bpw", "5.5", "--name", "small"], {"target_bpw": 5.5, "name": "small"}),
+    (["--min-snr", "30", "--type", "*.1.*=q8", "--hessian", "moments.mcf"],
+     {"min_snr": 30, "type": {"*.1.*": "q8"}, "hessian": "moments.mcf"}),
+    (["--type", "Q3_K_M", "--hessian", "moments.mcf"], {"type": "Q3_K_M", "hessian": "moments.mcf"}),
     (["--type", "k3", "--exclude", "*.3.*", "--weights", "importance.npy"],
      {"type": "k3", "exclude": ["*.3.*"], "weights": "importance.npy"}),
 ])
 def test_quantize_gives_the_bytes_of_the_command(weights, arguments, options):
     np.save("importance.npy", np.linspace(0.5, 2, 96).astype("f4"))
-    if "type" in options and isinstance(options["type"], dict):
+    save_moments()
+    if arguments[:2] == ["--type", "q8"]:
         arguments = ["--type", "*=q8", *arguments[2:]]
     command("quantize", weights, "one.mcf", *arguments)
     report = coffer.dask.quantize(weights, "out.mcf", bytes_per_task=8000, **options)
     assert read("out.mcf") == read("one.mcf")
-    assert sorted(os.listdir(".")) == ["importance.npy", "model.safetensors", "one.mcf", "out.mcf"]
+    assert sorted(os.listdir(".")) == ["importance.npy", "model.safetensors", "moments.mcf", "one.mcf", "out.mcf"]
     assert report["quantised"] > 0 and {row["name"] for row in report["tensors"]} >= {"norm", "layer.4.weight"}
 
 
 def test_quantize_reports_what_one_process_reports(weights):
-    expected = coffer.mcf.quantize(weights, "one.mcf", "k4")
-    assert coffer.dask.quantize(weights, "out.mcf", "k4", bytes_per_task=8000) == expected
+    save_moments()
+    for moments in (None, "moments.mcf"):
+        expected = coffer.mcf.quantize(weights, "one.mcf", "k4", hessian=moments, overwrite=True)
+        assert coffer.dask.quantize(weights, "out.mcf", "k4", hessian=moments, bytes_per_task=8000,
+                                    overwrite=True) == expected
 
 
 def test_quantize_takes_folders_and_gguf(weights):

@@ -54,6 +54,21 @@ def test_a_quantized_layer_multiplies_the_decoded_weights(quant_type):
     assert layer(x.half()).dtype == torch.float16 and layer(torch.empty(0, 300)).shape == (0, 40)
 
 
+@pytest.mark.parametrize("quant_type", ["q8", "k4", "k2"])
+def test_a_layer_with_rounded_inputs_stays_within_its_bound(quant_type):
+    torch.manual_seed(2)
+    linear, x = torch.nn.Linear(320, 40, bias=False), torch.randn(70, 320)
+    exact = coffer.torch.QuantLinear.from_linear(linear, quant_type)
+    rounded = coffer.torch.QuantLinear(quant_type, 40, 320, exact.payload, inputs="int8")
+    weights = exact(torch.eye(320)).t()
+    scales = x.reshape(70, 10, 32).abs().amax(2, keepdim=True).expand(70, 10, 32).reshape(70, 320) / 127
+    bound = scales @ weights.abs().t() * 0.50002 + 1e-5
+    assert ((rounded(x) - exact(x)).abs() <= bound).all() and not torch.equal(rounded(x), exact(x))
+    assert torch.allclose(rounded(x[:1]), rounded(x)[:1], atol=1e-5)
+    with pytest.raises(ValueError, match="'int4', not 'f32' or 'int8'"):
+        coffer.torch.QuantLinear.from_linear(linear, quant_type, inputs="int4")
+
+
 def test_a_model_is_quantized_in_place():
     model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
     x = torch.randn(5, 64)

@@ -172,6 +172,69 @@ def _well_formed(text):
     xml.etree.ElementTree.fromstring(f"<div>{closed}</div>")
 
 
+def test_sounds_are_waves_and_no_picture_is_large(folder):
+    import base64
+    import io
+    import wave
+
+    from coffer._html import _png
+
+    noise = np.random.default_rng(0)
+    memory = io.BytesIO()
+    with wave.open(memory, "wb") as out:
+        out.setparams((1, 2, 8000, 0, "NONE", ""))
+        out.writeframes(noise.integers(-9000, 9000, 800).astype("<i2").tobytes())
+    sound = memory.getvalue()
+    with coffer.mldf.create("n.mldf", {"image": "image-png", "audio": "audio-compressed", "text": "text"}) as writer:
+        for _ in range(12):
+            png = base64.b64decode(_png(noise.integers(0, 255, (96, 96, 3), np.uint8)).split(",")[1])
+            writer.add({"image": png, "audio": sound, "text": "\u202e" + HOSTILE * 50})
+    with coffer.open("n.mldf") as data:
+        text = data._repr_html_()
+    assert len(text) < 200_000 and "more samples" in text
+    assert text.count("<path d='M0,") == text.count("<img src='data:") > 0
+    assert "\u202e" not in text and "‹U+202E›" in text and "<script" not in text
+    _well_formed(text)
+
+
+def test_a_long_name_is_cut(folder):
+    coffer.mcf.save_file({"x" * 5000 + str(i): np.zeros(1) for i in range(50)}, "m.mcf")
+    text = coffer.open("m.mcf")._repr_html_()
+    assert len(text) < 20_000 and "…" in text
+
+
+# ---- Pages ----
+
+def test_a_page_has_the_numbers_of_the_file(folder):
+    coffer.pycauset.write("a.pycauset", np.arange(6.0).reshape(2, 3))
+    coffer.pycauset.write("b.pycauset", np.ones((2, 3)))
+    page = coffer.page("a.pycauset")
+    assert page.kind == "matrix" and page.errors == 0 and "grid.values" in page and "texts" in page.keys()
+    assert page["grid.values"].tolist() == [0, 1, 2, 3, 4, 5] and page["texts"] == []
+    assert page.summary["files"][0]["info"]["rows"] == 2
+    both = coffer.page("a.pycauset", "b.pycauset")
+    assert both["grid.other"].tolist() == [1.0] * 6 and both.summary["diff"]["equal"] is False
+
+
+def test_a_page_is_saved_as_html(folder):
+    coffer.pycauset.write("a.pycauset", np.eye(2))
+    page = coffer.page("a.pycauset")
+    if page._html is None:
+        with pytest.raises(coffer.UnsupportedError, match="npm ci"):
+            page.save("a.html")
+        return
+    page.save("a.html")
+    with open("a.html", "rb") as file:
+        assert file.read() == page.html and page.html.startswith(b"<!doctype html>")
+    with pytest.raises(FileExistsError):
+        page.save("a.html")
+    page.save("a.html", overwrite=True)
+    with pytest.raises(coffer.CofferError):
+        coffer.page("a.pycauset", max_size=1)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        coffer.page("a.pycauset", "missing")
+
+
 def test_empty_files_have_a_picture_too(folder):
     coffer.mcf.save_file({"x": np.zeros((0, 3))}, "m.mcf")
     with coffer.mldf.create("s.mldf", {"n": "int"}):

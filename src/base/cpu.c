@@ -4,8 +4,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
-static const char *const names[] = { "generic", "avx2", "avx512", "neon" };
+static const char *const names[] = { "generic", "avx2", "avx512", "neon", "neon-dot" };
 
 coffer__cpu_level coffer__cpu_best(void)
 {
@@ -16,11 +20,17 @@ coffer__cpu_level coffer__cpu_best(void)
         return COFFER__CPU_GENERIC;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512vbmi"))
+        __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni"))
         return COFFER__CPU_AVX512;
     return COFFER__CPU_AVX2;
 #elif defined(__aarch64__)
+#if defined(__linux__)
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? COFFER__CPU_NEON_DOT : COFFER__CPU_NEON;
+#elif defined(__ARM_FEATURE_DOTPROD)
+    return COFFER__CPU_NEON_DOT;
+#else
     return COFFER__CPU_NEON;
+#endif
 #else
     return COFFER__CPU_GENERIC;
 #endif
@@ -29,7 +39,8 @@ coffer__cpu_level coffer__cpu_best(void)
 static bool runs_on(coffer__cpu_level level, coffer__cpu_level best)
 {
     return level == COFFER__CPU_GENERIC || level == best ||
-           (level == COFFER__CPU_AVX2 && best == COFFER__CPU_AVX512);
+           (level == COFFER__CPU_AVX2 && best == COFFER__CPU_AVX512) ||
+           (level == COFFER__CPU_NEON && best == COFFER__CPU_NEON_DOT);
 }
 
 coffer__cpu_level coffer__cpu(void)

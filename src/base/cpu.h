@@ -7,12 +7,13 @@ typedef enum coffer__cpu_level {
     COFFER__CPU_GENERIC = 0,
     COFFER__CPU_AVX2,
     COFFER__CPU_AVX512,
-    COFFER__CPU_NEON
+    COFFER__CPU_NEON,
+    COFFER__CPU_NEON_DOT /* with the dot product of bytes: most ARMv8.2 and later */
 } coffer__cpu_level;
 
 /* The best level of this machine. */
 coffer__cpu_level coffer__cpu_best(void);
-/* The level to use. COFFER_CPU=generic|avx2|avx512|neon asks for one; an
+/* The level to use. COFFER_CPU=generic|avx2|avx512|neon|neon-dot asks for one; an
  * unsupported or unknown level is ignored. */
 coffer__cpu_level coffer__cpu(void);
 const char *coffer__cpu_name(coffer__cpu_level level);

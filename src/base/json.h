@@ -65,6 +65,9 @@ const coffer__json_value *coffer__json_next(const coffer__json_value *parent,
                                             const coffer__json_value *child);
 /* A member of an object by key, or NULL (also when `object` is NULL or not an object). Linear. */
 const coffer__json_value *coffer__json_find(const coffer__json_value *object, const char *key);
+/* The member or element that a path such as "sequences.0.source" begins with, and the path after it; NULL
+ * when it has none. */
+const coffer__json_value *coffer__json_step(const coffer__json_value *from, const char **path);
 /* Return false when the value has another type or does not fit; integers are accepted as doubles, rounded. */
 bool coffer__json_u64(uint64_t *out, const coffer__json_value *value);
 bool coffer__json_f64(double *out, const coffer__json_value *value);

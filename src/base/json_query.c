@@ -374,3 +374,44 @@ void coffer__json_key_table_free(coffer__json_key_table *table)
     coffer__free(table->slots);
     *table = (coffer__json_key_table){ NULL, 0 };
 }
+
+/* The member whose key begins the path and reaches farthest: keys may contain dots themselves. */
+static const coffer__json_value *find_member(const coffer__json_value *object, const char **path)
+{
+    const coffer__json_value *found = NULL;
+    for (const coffer__json_value *member = coffer__json_first(object); member;
+         member = coffer__json_next(object, member)) {
+        size_t len = member->key_len;
+        bool begins = strncmp(*path, member->key, len) == 0 && ((*path)[len] == '.' || !(*path)[len]);
+        if (begins && (!found || len > found->key_len))
+            found = member;
+    }
+    *path += found ? found->key_len : 0;
+    return found;
+}
+
+static const coffer__json_value *find_element(const coffer__json_value *array, const char **path)
+{
+    uint64_t index = 0;
+    size_t digits = strspn(*path, "0123456789");
+    if (digits == 0 || digits > 9 || ((*path)[digits] && (*path)[digits] != '.'))
+        return NULL;
+    for (size_t i = 0; i < digits; i++)
+        index = index * 10 + (uint64_t)((*path)[i] - '0');
+    const coffer__json_value *element = coffer__json_first(array);
+    while (element && index-- > 0)
+        element = coffer__json_next(array, element);
+    *path += element ? digits : 0;
+    return element;
+}
+
+const coffer__json_value *coffer__json_step(const coffer__json_value *from, const char **path)
+{
+    const coffer__json_value *found = NULL;
+    if (from->kind == COFFER__JSON_OBJECT)
+        found = find_member(from, path);
+    else if (from->kind == COFFER__JSON_ARRAY)
+        found = find_element(from, path);
+    *path += found && **path == '.';
+    return found;
+}

@@ -66,6 +66,8 @@ coffer_status coffer__mscan_from_jsonl(const coffer__convert_job *job, coffer_er
 /* Tensors: tensors_to_mcf.c, tensors_to_safetensors.c, mcf_to_gguf.c. */
 extern const coffer_convert_option coffer__to_mcf_options[];
 extern const coffer_convert_option coffer__to_safetensors_options[];
+extern const coffer_convert_option coffer__gguf_to_mcf_options[];
+extern const coffer_convert_option coffer__gguf_to_safetensors_options[];
 extern const coffer_convert_option coffer__to_gguf_options[];
 coffer_status coffer__to_mcf(const coffer__convert_job *job, coffer_error *err);
 coffer_status coffer__to_gguf(const coffer__convert_job *job, coffer_error *err);

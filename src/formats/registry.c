@@ -323,6 +323,18 @@ coffer_status coffer_repair(coffer_report *out, coffer_source *src, const char *
     return status ? status : coffer_format_repair(out, format, src, out_path, opts, err);
 }
 
+/* Identifies a file that is written again; without out_path the new file replaces it. */
+static coffer_status begin_rewrite(const coffer_format **format, bool *overwrite, const char *path,
+                                   const char *out_path, coffer_error *err)
+{
+    coffer_status status = coffer_identify_path(format, path, err);
+    if (!status && !out_path) {
+        *overwrite = true;
+        coffer__inputs_allow(path);
+    }
+    return status;
+}
+
 coffer_status coffer_compact(coffer_node *out, const char *path, const char *out_path,
                              const coffer_compact_opts *opts, coffer_error *err)
 {
@@ -330,14 +342,11 @@ coffer_status coffer_compact(coffer_node *out, const char *path, const char *out
     const coffer_format *format;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (!status)
-        status = coffer_identify_path(&format, path, err);
+        status = begin_rewrite(&format, &options.overwrite, path, out_path, err);
     if (status)
         return status;
     if (!format->compact)
         return fail_unsupported(format, "dead bytes to drop", err);
-    options.overwrite = options.overwrite || !out_path;
-    if (!out_path)
-        coffer__inputs_allow(path);
     return format->compact(out, path, out_path, &options, err);
 }
 
@@ -348,13 +357,10 @@ coffer_status coffer_compress(coffer_node *out, const char *path, const char *ou
     const coffer_format *format;
     coffer_status status = coffer__take_options(&options, sizeof options, opts, err);
     if (!status)
-        status = coffer_identify_path(&format, path, err);
+        status = begin_rewrite(&format, &options.overwrite, path, out_path, err);
     if (status)
         return status;
     if (!format->compress)
         return fail_unsupported(format, "compressed form of its own", err);
-    options.overwrite = options.overwrite || !out_path;
-    if (!out_path)
-        coffer__inputs_allow(path);
     return format->compress(out, path, out_path, &options, err);
 }

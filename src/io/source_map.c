@@ -178,22 +178,17 @@ static coffer_status map_intact(void *context, coffer_error *err)
     return expect_bytes(map, map->len, err);
 }
 
-/* True when the last page is there, so that all before `end` is; without a system call. */
-static bool reaches(const struct mapping *mapping, uint64_t end)
-{
-    if (end > mapping->last_page)
-        return false;
-    (void)*(const volatile uint8_t *)(mapping->base + mapping->last_page);
-    return !guard_damaged(mapping->guard);
-}
-
 bool coffer__source_surely_intact(const coffer_source *src, uint64_t end)
 {
     const struct mapped_file *map = src->context;
+    const struct mapping *mapping;
     if (src->ops.intact != map_intact)
         return src->ops.intact == NULL;
-    const struct mapping *mapping = atomic_load(&map->mapping);
-    return !mapping || reaches(mapping, end);
+    mapping = atomic_load(&map->mapping);
+    if (!mapping || end > mapping->last_page)
+        return mapping == NULL;
+    (void)*(const volatile uint8_t *)(mapping->base + mapping->last_page);
+    return !guard_damaged(mapping->guard);
 }
 
 static coffer_status map_read_at(void *context, void *out, uint64_t offset, size_t len, coffer_error *err)
@@ -203,7 +198,7 @@ static coffer_status map_read_at(void *context, void *out, uint64_t offset, size
     if (!mapping)
         return coffer__file_read_at(map->fd, out, len, offset, NULL, err);
     memcpy(out, mapping->base + offset, len);
-    return reaches(mapping, offset + len) ? COFFER_OK : expect_bytes(map, offset + len, err);
+    return expect_bytes(map, offset + len, err);
 }
 
 static void unmap(struct mapping *mapping, size_t len)

@@ -2,6 +2,7 @@
 #ifndef COFFER_MEDIA_AUDIO_H
 #define COFFER_MEDIA_AUDIO_H
 
+#include "base/buffer.h"
 #include "base/module.h"
 #include "coffer/media.h"
 
@@ -18,6 +19,10 @@ coffer_status coffer__wav_probe(coffer_audio_info *out, const uint8_t *bytes, si
 /* out : room for frames × channels samples of the header, which coffer__wav_probe filled in. */
 coffer_status coffer__wav_decode(float *out, const coffer_audio_info *header, const uint8_t *bytes,
                                  size_t size, coffer_error *err);
+
+/* The header of a WAV file, which `size` bytes of whole numbers follow. */
+void coffer__wav_put_header(coffer__buffer *out, uint16_t channels, uint32_t rate, uint16_t bits,
+                            size_t size);
 
 /* The first track of sound or of pictures in an MP4 or QuickTime file. */
 typedef struct coffer__mp4_track {

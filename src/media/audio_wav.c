@@ -25,6 +25,22 @@ bool coffer__wav_is(const uint8_t *bytes, size_t size)
     return size >= 12 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WAVE", 4) == 0;
 }
 
+void coffer__wav_put_header(coffer__buffer *out, uint16_t channels, uint32_t rate, uint16_t bits, size_t size)
+{
+    uint8_t head[44] = "RIFF....WAVEfmt ....................data";
+    uint32_t frame = channels * (bits / 8u);
+    coffer__store_u32(head + 4, 36 + (uint32_t)size);
+    coffer__store_u32(head + 16, 16);
+    coffer__store_u16(head + 20, WAV_PCM);
+    coffer__store_u16(head + 22, channels);
+    coffer__store_u32(head + 24, rate);
+    coffer__store_u32(head + 28, rate * frame);
+    coffer__store_u16(head + 32, (uint16_t)frame);
+    coffer__store_u16(head + 34, bits);
+    coffer__store_u32(head + 40, (uint32_t)size);
+    coffer__buffer_append(out, head, sizeof head);
+}
+
 static coffer_status find_chunks(wav *out, const uint8_t *bytes, size_t size, coffer_error *err)
 {
     size_t at = 12;

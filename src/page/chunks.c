@@ -6,6 +6,7 @@
 #include "page/page.h"
 
 #include <isa-l/igzip_lib.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,6 +74,14 @@ uint32_t *coffer__chunks_u32(coffer_chunks *chunks, const char *name, size_t cou
 uint8_t *coffer__chunks_u8(coffer_chunks *chunks, const char *name, size_t count)
 {
     return add_column(chunks, name, COFFER_CHUNK_U8, count);
+}
+
+void coffer__chunks_bytes(coffer_chunks *chunks, const char *name, const coffer__buffer *bytes)
+{
+    uint8_t *data = coffer__chunks_u8(chunks, name, bytes->len);
+    if (data && bytes->len)
+        memcpy(data, bytes->data, bytes->len);
+    chunks->failed |= bytes->failed;
 }
 
 const char *coffer__chunk_name_of(coffer__chunk_name out, const char *group, const char *column)
@@ -206,6 +215,20 @@ void coffer__chunks_pack(uint64_t *size, coffer_chunks *chunks)
         sum += ((uint64_t)(item->packed ? item->packed_size : item->shown.size) + 2) / 3 * 4;
     }
     *size = sum;
+}
+
+/* ---- Reducing ---- */
+
+void coffer__page_sum_row(double *sums, uint64_t *counts, const float *row, uint64_t columns, uint32_t width)
+{
+    for (uint32_t x = 0; x < width; x++) {
+        uint64_t begin = columns * x / width, end = columns * (x + 1) / width;
+        for (uint64_t i = begin; i < end; i++)
+            if (isfinite(row[i])) {
+                sums[x] += (double)row[i];
+                counts[x]++;
+            }
+    }
 }
 
 /* ---- Create and free ---- */

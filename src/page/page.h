@@ -61,6 +61,8 @@ double *coffer__chunks_f64(coffer_chunks *chunks, const char *name, size_t count
 float *coffer__chunks_f32(coffer_chunks *chunks, const char *name, size_t count);
 uint32_t *coffer__chunks_u32(coffer_chunks *chunks, const char *name, size_t count);
 uint8_t *coffer__chunks_u8(coffer_chunks *chunks, const char *name, size_t count);
+/* Bytes that the caller has collected. */
+void coffer__chunks_bytes(coffer_chunks *chunks, const char *name, const coffer__buffer *bytes);
 /* The same with a second part to the name: "flame.peak" and "bytes". */
 typedef char coffer__chunk_name[64];
 const char *coffer__chunk_name_of(coffer__chunk_name out, const char *group, const char *column);
@@ -78,6 +80,9 @@ void coffer__chunks_finish_texts(coffer_chunks *chunks);
 coffer_status coffer__chunks_clear(coffer_chunks *chunks, coffer_error *err);
 /* Deflates every chunk; *size gets the sum as base64. */
 void coffer__chunks_pack(uint64_t *size, coffer_chunks *chunks);
+
+/* Adds the finite values of a row to the cells that they are reduced to. */
+void coffer__page_sum_row(double *sums, uint64_t *counts, const float *row, uint64_t columns, uint32_t width);
 
 /* "files": name, format, title, size, info, units, details, findings; and "diff". */
 coffer_status coffer__page_describe(coffer_chunks *chunks, coffer_error *err);

@@ -57,7 +57,7 @@ static void put_head(coffer__buffer *out)
     put_hash(out, coffer__web_script, coffer__web_script_size);
     put(out, "; style-src ");
     put_hash(out, coffer__web_style, coffer__web_style_size);
-    put(out, "; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
+    put(out, "; img-src data: blob:; media-src blob:; base-uri 'none'; form-action 'none'\">\n"
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<meta name=\"referrer\" content=\"no-referrer\">\n"
              "<meta name=\"color-scheme\" content=\"light dark\">\n"

@@ -15,7 +15,9 @@ typedef struct model_page {
     const coffer_tensors *sets[2];
     coffer_tensors_stats *stats; /* NULL without */
     coffer__page_maps maps;
-    char why_not[300]; /* the reason */
+    coffer__page_pairs pairs; /* of a comparison */
+    coffer_mcf *container;    /* NULL: another kind of file */
+    char why_not[300];        /* the reason */
     size_t count;
 } model_page;
 
@@ -29,10 +31,27 @@ static void close_model(void *state)
 {
     model_page *page = state;
     coffer__page_maps_free(&page->maps);
+    coffer__page_pairs_free(&page->pairs);
+    coffer_mcf_close(page->container);
     coffer_tensors_stats_free(page->stats);
     coffer_tensors_close(page->own[0]);
     coffer_tensors_close(page->own[1]);
     coffer__free(page);
+}
+
+/* False, and the reason, when the tensors are too large to be read. */
+static bool may_read(model_page *page, const coffer_chunks *chunks)
+{
+    uint64_t size = coffer_tensors_size(page->sets[0]);
+    if (page->count > 1)
+        size += coffer_tensors_size(page->sets[1]);
+    if (size <= chunks->opts.max_read_bytes)
+        return true;
+    coffer__size_text all, most;
+    snprintf(page->why_not, sizeof page->why_not,
+             "values were not read: the tensors have %s, more than %s (--max-read)",
+             coffer__size_text_of(all, size), coffer__size_text_of(most, chunks->opts.max_read_bytes));
+    return false;
 }
 
 /* Statistics that cannot be computed, of a damaged tensor or a type that cannot be decoded, are left out. */
@@ -40,16 +59,10 @@ static coffer_status compute(model_page *page, const coffer_chunks *chunks, coff
 {
     coffer_error found = COFFER_ERROR_INIT;
     coffer_tensors_stats_opts opts = COFFER_TENSORS_STATS_OPTS_INIT;
-    uint64_t size = coffer_tensors_size(page->sets[0]);
     opts.threads = chunks->opts.threads;
     opts.progress = chunks->opts.progress;
-    if (size > chunks->opts.max_read_bytes) {
-        coffer__size_text all, most;
-        snprintf(page->why_not, sizeof page->why_not,
-                 "values were not read: the tensors have %s, more than %s (--max-read)",
-                 coffer__size_text_of(all, size), coffer__size_text_of(most, chunks->opts.max_read_bytes));
+    if (!may_read(page, chunks))
         return COFFER_OK;
-    }
     coffer_status status = coffer_tensors_stats_new(&page->stats, page->sets[0], &opts, &found);
     if (status && !coffer__is_about_file(status) && status != COFFER_E_UNSUPPORTED)
         return coffer__fail_copy(err, &found);
@@ -73,7 +86,11 @@ static coffer_status open_model(void **state, coffer_chunks *chunks, coffer_erro
         page->sets[i] = page->own[i];
     }
     if (!status && page->count == 1)
+        status = coffer__page_open_container(&page->container, chunks->files[0], err);
+    if (!status && page->count == 1)
         status = compute(page, chunks, err);
+    else if (!status && may_read(page, chunks))
+        status = coffer__page_pairs_new(&page->pairs, page->sets[0], page->sets[1], err);
     if (status) {
         close_model(page);
         return status;
@@ -173,11 +190,14 @@ static coffer_status emit_model(coffer_chunks *chunks, void *state, uint32_t det
 {
     const model_page *page = state;
     coffer_node *list = coffer_node_add_list(chunks->view, "models");
-    (void)err;
     for (size_t i = 0; i < page->count; i++)
         add_model_totals(coffer_node_add_map(list, NULL), page->sets[i]);
-    if (page->count > 1)
+    if (page->why_not[0])
+        coffer__chunks_note(chunks, "%s", page->why_not);
+    if (page->count > 1) {
+        coffer__page_add_pairs(chunks, &page->pairs, page->sets[0], page->sets[1], detail);
         return COFFER_OK;
+    }
     size_t total = coffer_tensors_count(page->sets[0]), count = total;
     if (count > MOST_TENSORS / detail) {
         count = MOST_TENSORS / detail;
@@ -186,10 +206,8 @@ static coffer_status emit_model(coffer_chunks *chunks, void *state, uint32_t det
     add_tensors(chunks, page->sets[0], count);
     if (page->stats)
         add_values(chunks, page->stats, count, detail);
-    else
-        coffer__chunks_note(chunks, "%s", page->why_not);
     coffer__page_add_maps(chunks, &page->maps, count, detail);
-    return COFFER_OK;
+    return coffer__page_add_parts(chunks, page->container, page->sets[0], count, detail, err);
 }
 
 const coffer__page_kind coffer__page_model = {

@@ -30,19 +30,6 @@ static bool can_be_drawn(const coffer_tensor *tensor)
            tensor->elements / tensor->dims[0] <= LONGEST_ROW;
 }
 
-/* Adds the finite values of a row to the cells of its line. */
-static void add_row(double *sums, uint64_t *counts, const float *row, uint64_t columns, uint32_t width)
-{
-    for (uint32_t x = 0; x < width; x++) {
-        uint64_t begin = columns * x / width, end = columns * (x + 1) / width;
-        for (uint64_t i = begin; i < end; i++)
-            if (isfinite(row[i])) {
-                sums[x] += (double)row[i];
-                counts[x]++;
-            }
-    }
-}
-
 static coffer_status draw(coffer__page_map *map, const coffer_tensors *set, float *row, coffer_error *err)
 {
     const coffer_tensor *tensor = coffer_tensors_at(set, map->tensor);
@@ -55,7 +42,7 @@ static coffer_status draw(coffer__page_map *map, const coffer_tensors *set, floa
                 coffer_tensors_read_as(row, COFFER_DTYPE_F32, set, map->tensor, i * columns, columns, err);
             if (status)
                 return status;
-            add_row(sums, counts, row, columns, map->width);
+            coffer__page_sum_row(sums, counts, row, columns, map->width);
         }
         for (uint32_t x = 0; x < map->width; x++)
             map->cells[y * map->width + x] = counts[x] ? (float)(sums[x] / (double)counts[x]) : NAN;

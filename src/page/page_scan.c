@@ -1,10 +1,12 @@
-/* The page of a scan: parameters by tokens as a heat map, the blocks with the largest means, and the text. */
+/* The page of a scan: layers, parameters and blocks by tokens as heat maps, the blocks with the largest
+ * means, and the text. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "coffer/mscan.h"
 #include "page/page.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +14,20 @@ enum { MOST_COLUMNS = 1024, MOST_ROWS = 1024, TOP_BLOCKS = 200, MOST_SEQUENCES =
 
 static const char *const metrics[2] = { "activation", "grad_norm" };
 
+/* The rows that a heat map can have. */
+static const struct {
+    coffer_mscan_rows rows;
+    const char *groups[2]; /* of the first and the second scan */
+} row_kinds[] = {
+    { COFFER_MSCAN_ROWS_PARAM, { "grid", "grid_b" } },
+    { COFFER_MSCAN_ROWS_LAYER, { "layer_grid", "layer_grid_b" } },
+    { COFFER_MSCAN_ROWS_BLOCK, { "block_grid", "block_grid_b" } },
+};
+
 typedef struct scan_page {
     coffer_mscan *scans[2];
     coffer_mscan_stats *params[2], *blocks[2];
+    coffer_mscan_scores *scores; /* of the parameters; NULL for two scans */
     size_t count;
 } scan_page;
 
@@ -26,6 +39,7 @@ static void close_scan(void *state)
         coffer_mscan_stats_free(page->blocks[i]);
         coffer_mscan_close(page->scans[i]);
     }
+    coffer_mscan_scores_free(page->scores);
     coffer__free(page);
 }
 
@@ -42,6 +56,8 @@ static coffer_status read_scan(scan_page *page, size_t index, const coffer_chunk
     opts.by = COFFER_MSCAN_BY_PARAM;
     if (!status)
         status = coffer_mscan_stats_new(&page->params[index], page->scans[index], &opts, err);
+    if (!status && page->count == 1)
+        status = coffer_mscan_scores_new(&page->scores, page->scans[index], &opts, err);
     opts.by = COFFER_MSCAN_BY_PARAM_BLOCK;
     if (!status)
         status = coffer_mscan_stats_new(&page->blocks[index], page->scans[index], &opts, err);
@@ -67,15 +83,14 @@ static coffer_status open_scan(void **state, coffer_chunks *chunks, coffer_error
 
 /* ---- Heat map ---- */
 
-/* group : "grid", or "grid_b" for the second scan of a comparison. */
 static coffer_status add_grid(coffer_chunks *chunks, coffer_node *view, const coffer_mscan *scan,
-                              const char *group, coffer_mscan_metric metric, uint32_t detail,
-                              coffer_error *err)
+                              coffer_mscan_rows rows, const char *group, coffer_mscan_metric metric,
+                              uint32_t detail, coffer_error *err)
 {
     coffer_mscan_grid_opts opts = COFFER_MSCAN_GRID_OPTS_INIT;
     coffer_mscan_grid *grid = NULL;
     coffer__chunk_name name;
-    opts.rows = COFFER_MSCAN_ROWS_PARAM;
+    opts.rows = rows;
     opts.metric = metric;
     opts.width = MOST_COLUMNS / detail;
     opts.height = MOST_ROWS / detail > 0 ? MOST_ROWS / detail : 1;
@@ -96,11 +111,29 @@ static coffer_status add_grid(coffer_chunks *chunks, coffer_node *view, const co
     coffer_node_add_u64(map, "token_end", grid->token_end, COFFER_UNIT_NONE);
     coffer_node_add_u64(map, "row_begin", grid->row_begin, COFFER_UNIT_NONE);
     coffer_node_add_u64(map, "row_end", grid->row_end, COFFER_UNIT_NONE);
-    if (metric == COFFER_MSCAN_ACTIVATION && grid->token_end - grid->token_begin > grid->width)
+    if (rows == COFFER_MSCAN_ROWS_PARAM && metric == COFFER_MSCAN_ACTIVATION &&
+        grid->token_end - grid->token_begin > grid->width)
         coffer__chunks_note(chunks, "heat map: a cell is the mean of up to %" PRIu64 " tokens",
                             (grid->token_end - grid->token_begin + grid->width - 1) / grid->width);
     coffer_mscan_grid_free(grid);
     return COFFER_OK;
+}
+
+/* A scan whose names have no layers has one layer, which says nothing. */
+static coffer_status add_grids(coffer_chunks *chunks, const coffer_mscan *scan, size_t index, uint32_t detail,
+                               coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; i < sizeof row_kinds / sizeof *row_kinds && !status; i++) {
+        const char *group = row_kinds[i].groups[index];
+        if (row_kinds[i].rows == COFFER_MSCAN_ROWS_LAYER && coffer_mscan_layer_count(scan) < 2)
+            continue;
+        coffer_node *view = coffer_node_add_map(chunks->view, group);
+        for (int j = 0; j < 2 && !status; j++)
+            status =
+                add_grid(chunks, view, scan, row_kinds[i].rows, group, (coffer_mscan_metric)j, detail, err);
+    }
+    return status;
 }
 
 /* ---- Parameters, blocks, sequences ---- */
@@ -135,6 +168,27 @@ static void add_names(coffer_chunks *chunks, const coffer_mscan *scan)
     for (size_t i = 0; name && i < count; i++) {
         id[i] = (uint32_t)coffer_mscan_param_at(scan, i)->id;
         name[i] = coffer__chunks_text(chunks, coffer_mscan_param_at(scan, i)->name);
+    }
+}
+
+static void add_layers(coffer_chunks *chunks, const coffer_mscan *scan)
+{
+    size_t count = coffer_mscan_layer_count(scan);
+    uint32_t *name = coffer__chunks_u32(chunks, "layers.name", count);
+    for (size_t i = 0; name && i < count; i++)
+        name[i] = coffer__chunks_text(chunks, coffer_mscan_layer_name(scan, i));
+}
+
+/* "param_stats.score": NaN for a parameter without a name, which has none. */
+static void add_scores(coffer_chunks *chunks, const scan_page *page)
+{
+    size_t count = coffer_mscan_stats_count(page->params[0]), next = 0;
+    double *score = coffer__chunks_f64(chunks, "param_stats.score", count);
+    for (size_t i = 0; score && i < count; i++) {
+        const coffer_mscan_score *from = coffer_mscan_scores_at(page->scores, next);
+        bool has_score = from && from->key == coffer_mscan_stats_at(page->params[0], i)->key;
+        score[i] = has_score ? from->sps : NAN;
+        next += has_score;
     }
 }
 
@@ -216,20 +270,18 @@ static coffer_status emit_scan(coffer_chunks *chunks, void *state, uint32_t deta
         coffer_node_add_u64(map, "sequences", coffer_mscan_sequence_count(scan), COFFER_UNIT_NONE);
         coffer_node_add_text(map, "model_name", coffer_mscan_model_name(scan));
     }
-    for (size_t i = 0; i < page->count && !status; i++) {
-        const char *group = i == 0 ? "grid" : "grid_b";
-        coffer_node *grids = coffer_node_add_map(chunks->view, group);
-        for (int j = 0; j < 2 && !status; j++)
-            status = add_grid(chunks, grids, page->scans[i], group, (coffer_mscan_metric)j, detail, err);
-    }
+    for (size_t i = 0; i < page->count && !status; i++)
+        status = add_grids(chunks, page->scans[i], i, detail, err);
     if (status)
         return status;
     add_names(chunks, page->scans[0]);
+    add_layers(chunks, page->scans[0]);
     if (page->count > 1) {
         add_sequences(chunks, page->scans[0], detail);
         return COFFER_OK;
     }
     add_groups(chunks, page->params[0], NULL, coffer_mscan_stats_count(page->params[0]), "param_stats");
+    add_scores(chunks, page);
     add_sequences(chunks, page->scans[0], detail);
     return add_top_blocks(chunks, page->blocks[0], detail, err);
 }

@@ -15,6 +15,7 @@ static void close_set(void *state)
         coffer_mldf_stats_free(page->stats[i]);
         coffer_mldf_close(page->sets[i]);
     }
+    coffer_free(page->damaged);
     coffer__free(page);
 }
 
@@ -32,6 +33,8 @@ static coffer_status open_set(void **state, coffer_chunks *chunks, coffer_error 
         if (!status)
             status = coffer_mldf_stats_new(&page->stats[i], page->sets[i], NULL, err);
     }
+    if (!status && page->count == 1)
+        status = coffer__page_find_damage(page, chunks, err);
     if (status) {
         close_set(page);
         return status;
@@ -149,7 +152,9 @@ static coffer_status emit_set(coffer_chunks *chunks, void *state, uint32_t detai
     coffer_node *fields = coffer_node_add_list(chunks->view, "fields");
     for (size_t i = 0; i < coffer_mldf_field_count(page->sets[0]) && !status; i++)
         status = add_field(chunks, fields, page, i, detail, err);
-    return status ? status : coffer__page_add_samples(chunks, page->sets[0], detail, err);
+    if (!status)
+        status = coffer__page_add_samples(chunks, page->sets[0], detail, err);
+    return status ? status : coffer__page_add_whole(chunks, page, detail, err);
 }
 
 const coffer__page_kind coffer__page_set = {

@@ -1,26 +1,14 @@
-/* Samples of a set: what their values are in a line of text, and pictures made smaller. */
+/* The samples of a set that a page shows, and what their values are in a line of text. */
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/real.h"
 #include "base/text.h"
-#include "coffer/media.h"
 #include "page/page_set.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { MOST_SAMPLES = 600, THUMBNAIL_SIDE = 112, QUALITY = 82, VALUE_BYTES = 300 };
-
-typedef struct gallery {
-    coffer_chunks *chunks;
-    const coffer_mldf *set;
-    coffer_image_decoder *decoder;
-    coffer_pixels pixels, scaled;
-    coffer_bytes bytes;
-    uint64_t *numbers; /* of the samples */
-    size_t count;
-    coffer__buffer pictures;
-} gallery;
+enum { MOST_SAMPLES = 600, VALUE_BYTES = 300 };
 
 /* ---- Text ---- */
 
@@ -36,7 +24,7 @@ static void put_payload(coffer__buffer *out, const coffer_mldf_field *field, con
 }
 
 /* Text and JSON as far as there is room; of other values what they are. */
-static void put_value(coffer__buffer *out, gallery *from, uint64_t sample, size_t index)
+static void put_value(coffer__buffer *out, coffer__page_gallery *from, uint64_t sample, size_t index)
 {
     const coffer_mldf_field *field = coffer_mldf_field_at(from->set, index);
     coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
@@ -62,7 +50,7 @@ static void put_value(coffer__buffer *out, gallery *from, uint64_t sample, size_
         coffer__buffer_append(out, from->bytes.data, from->bytes.size);
 }
 
-static void add_column(gallery *from, size_t index)
+static void add_column(coffer__page_gallery *from, size_t index)
 {
     char name[40];
     coffer__buffer text = COFFER__BUFFER_INIT;
@@ -81,142 +69,68 @@ static void add_column(gallery *from, size_t index)
     coffer__buffer_free(&text);
 }
 
-/* ---- Pictures ---- */
+/* ---- All ---- */
 
-/* Transparent pixels on white, in place. */
-static void drop_alpha(coffer_pixels *pixels)
-{
-    size_t count = (size_t)pixels->width * pixels->height;
-    for (size_t i = 0; i < count; i++) {
-        const uint8_t *from = pixels->data + 4 * i;
-        unsigned alpha = from[3];
-        for (size_t j = 0; j < 3; j++)
-            pixels->data[3 * i + j] = (uint8_t)((from[j] * alpha + 255 * (255 - alpha)) / 255);
-    }
-    pixels->channels = 3;
-}
-
-static coffer_status decode(gallery *from, uint64_t sample, size_t field, coffer_error *err)
-{
-    coffer_image_decode_opts opts = COFFER_IMAGE_DECODE_OPTS_INIT;
-    coffer_mldf_entry entry = COFFER_MLDF_ENTRY_INIT;
-    opts.min_width = opts.min_height = THUMBNAIL_SIDE;
-    opts.channels = 4;
-    coffer_status status = coffer_mldf_read(&from->bytes, &entry, from->set, sample, field, err);
-    if (status)
-        return status;
-    if (!entry.present)
-        return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE, "the value is absent");
-    if (entry.mode != COFFER_MLDF_MODE_RAW) {
-        status =
-            coffer_image_decode(&from->pixels, from->decoder, from->bytes.data, from->bytes.size, &opts, err);
-        if (!status)
-            drop_alpha(&from->pixels);
-        return status;
-    }
-    size_t size = (size_t)entry.width * entry.height * entry.channels;
-    if ((entry.channels != 1 && entry.channels != 3) || size == 0 || from->bytes.size != size)
-        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE, "raw pixels of %u channels",
-                            entry.channels);
-    coffer_free(from->pixels.data);
-    from->pixels = (coffer_pixels){
-        sizeof from->pixels, coffer__malloc(size), entry.width, entry.height, entry.channels, size, 8
-    };
-    if (!from->pixels.data)
-        return coffer__fail_no_memory(err, size);
-    memcpy(from->pixels.data, from->bytes.data, size);
-    return COFFER_OK;
-}
-
-static coffer_status add_thumbnail(gallery *from, uint64_t sample, size_t field, coffer_error *err)
-{
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    coffer_status status = decode(from, sample, field, err);
-    const coffer_pixels *shown = &from->pixels;
-    uint32_t longest = shown->width > shown->height ? shown->width : shown->height;
-    if (!status && longest > THUMBNAIL_SIDE) {
-        uint32_t width = shown->width * THUMBNAIL_SIDE / longest,
-                 height = shown->height * THUMBNAIL_SIDE / longest;
-        status = coffer_pixels_resize(&from->scaled, shown, width ? width : 1, height ? height : 1, err);
-        shown = &from->scaled;
-    }
-    if (!status)
-        status = coffer_image_encode_jpeg(&bytes, &size, shown, QUALITY, err);
-    if (!status)
-        coffer__buffer_append(&from->pictures, bytes, size);
-    coffer_free(bytes);
-    return status;
-}
-
-/* "pictures.data" has the thumbnails, one after the other; an empty one could not be decoded. */
-static void add_pictures(gallery *from, size_t field)
-{
-    coffer_error err = COFFER_ERROR_INIT;
-    uint32_t *ends = coffer__chunks_u32(from->chunks, "pictures.ends", from->count);
-    size_t bad = 0;
-    if (!ends || coffer_image_decoder_new(&from->decoder, NULL, &err)) {
-        from->chunks->failed = true;
-        return;
-    }
-    for (size_t i = 0; i < from->count; i++) {
-        bad += add_thumbnail(from, from->numbers[i], field, &err) != COFFER_OK;
-        ends[i] = (uint32_t)from->pictures.len;
-    }
-    uint8_t *data = coffer__chunks_u8(from->chunks, "pictures.data", from->pictures.len);
-    if (data && from->pictures.len)
-        memcpy(data, from->pictures.data, from->pictures.len);
-    from->chunks->failed |= from->pictures.failed;
-    coffer_node_add_u64(from->chunks->view, "picture_field", field, COFFER_UNIT_NONE);
-    if (bad)
-        coffer__chunks_note(from->chunks, "%zu of %zu pictures cannot be shown; the last: %s", bad,
-                            from->count, err.text);
-}
-
-static size_t find_pictures(const coffer_mldf *set)
+/* The first field of a kind. */
+static size_t find_field(const coffer_mldf *set, bool (*fits)(const coffer_mldf_field *field))
 {
     for (size_t i = 0; i < coffer_mldf_field_count(set); i++)
-        if (coffer_mldf_field_at(set, i)->kind == COFFER_MLDF_ENTRY_IMAGE)
+        if (fits(coffer_mldf_field_at(set, i)))
             return i;
     return COFFER_INDEX_NONE;
 }
 
-/* ---- All ---- */
+static bool is_picture(const coffer_mldf_field *field)
+{
+    return field->kind == COFFER_MLDF_ENTRY_IMAGE;
+}
+
+static bool is_sound(const coffer_mldf_field *field)
+{
+    return field->kind == COFFER_MLDF_ENTRY_AUDIO;
+}
+
+static bool is_array(const coffer_mldf_field *field)
+{
+    return field->kind == COFFER_MLDF_ENTRY_BYTES && field->dtype != COFFER_DTYPE_NONE && field->ndim > 0;
+}
+
+static void add_media(coffer__page_gallery *gallery)
+{
+    size_t picture = find_field(gallery->set, is_picture), sound = find_field(gallery->set, is_sound),
+           array = find_field(gallery->set, is_array);
+    if (picture != COFFER_INDEX_NONE)
+        coffer__page_add_pictures(gallery, picture);
+    if (sound != COFFER_INDEX_NONE)
+        coffer__page_add_sounds(gallery, sound);
+    if (array != COFFER_INDEX_NONE)
+        coffer__page_add_arrays(gallery, array);
+}
 
 coffer_status coffer__page_add_samples(coffer_chunks *chunks, const coffer_mldf *set, uint32_t detail,
                                        coffer_error *err)
 {
     uint64_t total = coffer_mldf_sample_count(set),
              most = MOST_SAMPLES / detail > 0 ? MOST_SAMPLES / detail : 1;
-    gallery from = { .chunks = chunks,
-                     .set = set,
-                     .pixels = COFFER_PIXELS_INIT,
-                     .scaled = COFFER_PIXELS_INIT,
-                     .bytes = COFFER_BYTES_INIT,
-                     .pictures = COFFER__BUFFER_INIT };
-    from.count = (size_t)(total < most ? total : most);
-    from.numbers = coffer__alloc_array(from.count ? from.count : 1, sizeof *from.numbers);
-    if (!from.numbers)
-        return coffer__fail_no_memory(err, from.count * sizeof *from.numbers);
-    double *numbers = coffer__chunks_f64(chunks, "samples.number", from.count);
-    for (size_t i = 0; numbers && i < from.count; i++) {
+    coffer__page_gallery gallery = { .chunks = chunks, .set = set, .detail = detail };
+    gallery.count = (size_t)(total < most ? total : most);
+    gallery.numbers = coffer__alloc_array(gallery.count ? gallery.count : 1, sizeof *gallery.numbers);
+    if (!gallery.numbers)
+        return coffer__fail_no_memory(err, gallery.count * sizeof *gallery.numbers);
+    double *numbers = coffer__chunks_f64(chunks, "samples.number", gallery.count);
+    for (size_t i = 0; numbers && i < gallery.count; i++) {
         /* Even steps through the set, without an overflow of i × total. */
-        from.numbers[i] = total / from.count * i + total % from.count * i / from.count;
-        numbers[i] = (double)from.numbers[i];
+        gallery.numbers[i] = total / gallery.count * i + total % gallery.count * i / gallery.count;
+        numbers[i] = (double)gallery.numbers[i];
     }
-    if (total > from.count)
-        coffer__chunks_note(chunks, "%zu of %" PRIu64 " samples are shown, at even distances", from.count,
+    if (total > gallery.count)
+        coffer__chunks_note(chunks, "%zu of %" PRIu64 " samples are shown, at even distances", gallery.count,
                             total);
     for (size_t i = 0; numbers && i < coffer_mldf_field_count(set); i++)
-        add_column(&from, i);
-    size_t pictures = find_pictures(set);
-    if (numbers && pictures != COFFER_INDEX_NONE && from.count)
-        add_pictures(&from, pictures);
-    coffer_image_decoder_free(from.decoder);
-    coffer_free(from.pixels.data);
-    coffer_free(from.scaled.data);
-    coffer_free(from.bytes.data);
-    coffer__buffer_free(&from.pictures);
-    coffer__free(from.numbers);
+        add_column(&gallery, i);
+    if (numbers && gallery.count)
+        add_media(&gallery);
+    coffer_free(gallery.bytes.data);
+    coffer__free(gallery.numbers);
     return COFFER_OK;
 }

@@ -63,6 +63,8 @@ static void close_trace(void *state)
     for (size_t i = 0; i < 2; i++) {
         for (size_t j = 0; j < COFFER__PAGE_MEASURES; j++)
             coffer_mlyze_tree_free(page->files[i].trees[j]);
+        coffer__page_windows_free(&page->files[i].windows);
+        coffer_mlyze_heap_free(page->files[i].heap);
         coffer_mlyze_stats_free(page->files[i].stats);
         coffer_mlyze_close(page->files[i].trace);
     }
@@ -78,6 +80,10 @@ static coffer_status open_trace(void **state, coffer_chunks *chunks, coffer_erro
     page->count = chunks->file_count;
     for (size_t i = 0; i < page->count && !status; i++)
         status = open_file(&page->files[i], chunks, chunks->files[i], err);
+    if (!status && page->count == 1)
+        status = coffer__page_windows_new(&page->files[0].windows, &page->files[0], err);
+    if (!status && page->count == 1)
+        status = coffer__page_heap_new(&page->files[0].heap, &page->files[0], err);
     for (size_t i = 0; page->count == 2 && i < COFFER__PAGE_MEASURES && !status; i++)
         status =
             coffer_mlyze_tree_diff(&page->both[i], page->files[0].trees[i], page->files[1].trees[i], err);
@@ -291,6 +297,8 @@ static coffer_status emit_trace(coffer_chunks *chunks, void *state, uint32_t det
         add_threads(chunks, chunks->view, &page->files[0], MOST_ROWS / detail);
         add_histogram(chunks, coffer_mlyze_stats_sizes(page->files[0].stats), "sizes");
         add_histogram(chunks, coffer_mlyze_stats_lifetimes(page->files[0].stats), "lifetimes");
+        if (!status)
+            status = coffer__page_add_heap(chunks, page->files[0].heap, detail, err);
     }
     return status;
 }

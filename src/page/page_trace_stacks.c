@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FRAMES = 20000, MOST_STACKS = 1000, MOST_DEPTH = 200, FRAME_TEXT = 1024 };
+enum { MOST_FRAMES = 20000, MOST_DEPTH = 200, FRAME_TEXT = 1024 };
 
 static int descending(const void *a, const void *b)
 {
@@ -144,29 +144,25 @@ static uint64_t largest(const coffer_mlyze_stack_row *row, const coffer_mlyze_to
     return (uint64_t)(best * 1e18);
 }
 
-typedef struct ranked_stack {
-    uint64_t rank; /* first, for `descending` */
-    size_t row;
-} ranked_stack;
-
-static coffer_status rank_stacks(ranked_stack **out, const coffer_mlyze_stats *stats, coffer_error *err)
+coffer_status coffer__page_rank_stacks(coffer__page_ranked_stack **out, const coffer_mlyze_stats *stats,
+                                       coffer_error *err)
 {
     size_t count = coffer_mlyze_stats_stack_count(stats);
-    ranked_stack *list = coffer__alloc_array(count ? count : 1, sizeof *list);
+    coffer__page_ranked_stack *list = coffer__alloc_array(count ? count : 1, sizeof *list);
     if (!list)
         return coffer__fail_no_memory(err, (uint64_t)count * sizeof *list);
     for (size_t i = 0; i < count; i++)
-        list[i] =
-            (ranked_stack){ largest(coffer_mlyze_stats_stack_at(stats, i), coffer_mlyze_stats_totals(stats)),
-                            i };
+        list[i] = (coffer__page_ranked_stack){
+            largest(coffer_mlyze_stats_stack_at(stats, i), coffer_mlyze_stats_totals(stats)), i
+        };
     qsort(list, count, sizeof *list, descending);
     *out = list;
     return COFFER_OK;
 }
 
 /* Frames of all stacks in one column, innermost first; "stacks.first" says where each begins. */
-static void add_frames(coffer_chunks *chunks, const coffer__page_trace_file *file, const ranked_stack *list,
-                       size_t count)
+static void add_frames(coffer_chunks *chunks, const coffer__page_trace_file *file,
+                       const coffer__page_ranked_stack *list, size_t count)
 {
     char text[FRAME_TEXT];
     size_t total = 0, depth, cut = 0;
@@ -196,8 +192,8 @@ static void add_frames(coffer_chunks *chunks, const coffer__page_trace_file *fil
                             MOST_DEPTH);
 }
 
-static void add_numbers(coffer_chunks *chunks, const coffer__page_trace_file *file, const ranked_stack *list,
-                        size_t count)
+static void add_numbers(coffer_chunks *chunks, const coffer__page_trace_file *file,
+                        const coffer__page_ranked_stack *list, size_t count)
 {
     coffer__chunk_name name;
     char group[32];
@@ -224,17 +220,18 @@ static void add_numbers(coffer_chunks *chunks, const coffer__page_trace_file *fi
 coffer_status coffer__page_add_stacks(coffer_chunks *chunks, const coffer__page_trace_file *file,
                                       uint32_t detail, coffer_error *err)
 {
-    ranked_stack *list = NULL;
-    coffer_status status = rank_stacks(&list, file->stats, err);
+    coffer__page_ranked_stack *list = NULL;
+    coffer_status status = coffer__page_rank_stacks(&list, file->stats, err);
     if (status)
         return status;
     size_t total = coffer_mlyze_stats_stack_count(file->stats), count = total;
-    if (count > MOST_STACKS / detail) {
-        count = MOST_STACKS / detail;
+    if (count > COFFER__PAGE_MOST_STACKS / detail) {
+        count = COFFER__PAGE_MOST_STACKS / detail;
         coffer__chunks_note(chunks, "table of stacks: the %zu largest of %zu", count, total);
     }
     add_numbers(chunks, file, list, count);
     add_frames(chunks, file, list, count);
+    coffer__page_add_windows(chunks, &file->windows, count);
     coffer__free(list);
     return COFFER_OK;
 }

@@ -113,6 +113,27 @@ typedef struct coffer__quant_run {
 coffer__quant_run coffer__quant_run_of_row(const coffer__quant_layout *layout, const uint8_t *payload,
                                            uint64_t row);
 
+/* Moves a run from a whole row to the next one. */
+static inline void coffer__quant_next_row(coffer__quant_run *run, const coffer__quant_layout *layout)
+{
+    const coffer__quant_type *type = layout->type;
+    size_t blocks = (size_t)layout->blocks_per_row, codes = run->skip + run->elements;
+    switch (type->family) {
+    case COFFER__QUANT_BLOCKS:
+        run->parts[COFFER__QUANT_SCALES] += 2 * blocks;
+        break;
+    case COFFER__QUANT_SUPERS:
+        run->parts[COFFER__QUANT_SCALES] += 2 * (size_t)layout->supers_per_row;
+        run->parts[COFFER__QUANT_SUBS] += blocks;
+        break;
+    case COFFER__QUANT_WHOLE:
+        run->parts[COFFER__QUANT_CODES] += type->bits == 4 ? codes / 2 : codes;
+        run->skip = type->bits == 4 ? codes % 2 : 0;
+        return;
+    }
+    run->parts[COFFER__QUANT_CODES] += blocks * (type->bits * COFFER__QUANT_BLOCK / 8u);
+}
+
 typedef void (*coffer__quant_decode_f32)(float *out, const coffer__quant_run *run);
 
 /* One table for each instruction set, indexed by coffer__quant_type.index. */
@@ -131,5 +152,23 @@ float coffer__quant_block_scale(const coffer__quant_run *run, size_t block, bool
 /* Of int8 and int4. Weights have no zero point; taking 0 away changes no code. */
 float coffer__quant_whole_scale(const coffer__quant_run *run);
 float coffer__quant_zero_point(const coffer__quant_run *run);
+
+/* Eight codes, which fill as many bytes as a code has bits. */
+static inline uint64_t coffer__quant_load_eight(const uint8_t *codes, unsigned bits)
+{
+    uint64_t packed = 0;
+    for (unsigned i = 0; i < bits; i++)
+        packed |= (uint64_t)codes[i] << (8 * i);
+    return packed;
+}
+
+static inline void coffer__quant_unpack_eight(int8_t out[8], const uint8_t *codes, unsigned bits)
+{
+    uint64_t packed = coffer__quant_load_eight(codes, bits);
+    for (unsigned i = 0; i < 8; i++) {
+        uint8_t at_top = (uint8_t)((packed >> (i * bits)) << (8 - bits));
+        out[i] = (int8_t)((int8_t)at_top >> (8 - bits));
+    }
+}
 
 #endif

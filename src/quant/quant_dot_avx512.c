@@ -55,14 +55,15 @@ HERE lanes block_codes(const uint8_t *codes, unsigned bits, const float *x, cons
 #define FOLDED_TYPES
 #include "quant/quant_dot_loops.h"
 
-/* ---- q4, k4 and k2: codes of which a whole number fills a lane ---- */
+/* ---- Folded vectors: codes at the same place of all lanes ---- */
 
 /* A register holds the codes of several blocks, 32 / bits in each lane, and register k of the folded x has
- * the numbers that the codes at place k of all lanes are multiplied with. So codes come to the bottom of
- * their lanes by one shift, and none need be spread. */
+ * the numbers that the codes at place k of all lanes are multiplied with. So codes of two and four bits come
+ * to the bottom of their lanes by one shift, and none need be spread. Of codes of three and six bits a lane
+ * has four, once eight of them are in each qword. */
 HERE size_t codes_in_lane(unsigned bits)
 {
-    return 32 / bits;
+    return bits == 3 || bits == 6 ? 4 : 32 / bits;
 }
 
 HERE size_t folded_blocks(unsigned bits)
@@ -84,13 +85,44 @@ static void fold_fours(float *out, const float *numbers, size_t count)
     fold(out, numbers, count, 4);
 }
 
+static void fold_threes_and_sixes(float *out, const float *numbers, size_t count)
+{
+    fold(out, numbers, count, 6);
+}
+
 static void fold_twos(float *out, const float *numbers, size_t count)
 {
     fold(out, numbers, count, 2);
 }
 
+/* Code number `place` of each lane, divided by 2^bits: the code becomes the upper bits of the mantissa of a
+ * number from 1 to 2, where 1.5 means 0. */
+HERE lanes fraction_of_code(__m512i qwords, unsigned place, unsigned bits)
+{
+    const uint64_t first = (uint64_t)(bits * place + bits - 7) & 63, second = (first + 4 * bits) & 63;
+    const uint32_t mantissa = ((1u << bits) - 1) << (23 - bits), one_and_half = 0x3FC00000;
+    const __m512i windows = _mm512_set1_epi64((long long)(first << 16 | second << 48));
+    __m512i number = _mm512_ternarylogic_epi32(_mm512_multishift_epi64_epi8(windows, qwords),
+                                               _mm512_set1_epi32((int)mantissa),
+                                               _mm512_set1_epi32((int)one_and_half), 0x6A); /* (a & b) ^ c */
+    return _mm512_sub_ps(_mm512_castsi512_ps(number), everywhere(1.5f));
+}
+
+/* Products with codes of three or six bits, divided by 2^bits. */
+HERE lanes dot_qwords(const uint8_t *codes, const float *folded, unsigned bits)
+{
+    __m512i qwords = load_qwords(codes, bits, true);
+    lanes sum = _mm512_mul_ps(fraction_of_code(qwords, 0, bits), load(folded));
+    COFFER__UNROLL(3)
+    for (unsigned place = 1; place < 4; place++)
+        sum = add_product(sum, fraction_of_code(qwords, place, bits), load(folded + (size_t)LANES * place));
+    return sum;
+}
+
 HERE lanes dot_register(const uint8_t *codes, const float *folded, unsigned bits)
 {
+    if (bits == 3 || bits == 6)
+        return dot_qwords(codes, folded, bits);
     const lanes table = numbers_of_codes(bits);
     __m512i all = _mm512_loadu_si512(codes);
     lanes even = no_sum(), odd = no_sum();
@@ -108,13 +140,16 @@ HERE float dot_folded(const coffer__quant_run *run, const coffer__quant_vector *
 {
     const uint8_t *codes = run->parts[COFFER__QUANT_CODES];
     const size_t size = bits * COFFER__QUANT_BLOCK / 8, blocks = run->elements / COFFER__QUANT_BLOCK;
-    const __m512i block_of_lane = _mm512_srli_epi32(lane_numbers(), bits / 2);
+    const bool qwords = bits == 3 || bits == 6;
+    const __m512i block_of_lane =
+        _mm512_srlv_epi32(lane_numbers(), _mm512_set1_epi32(qwords ? 3 : (int)bits / 2));
+    const lanes divided_by = everywhere(qwords ? (float)(1u << bits) : 1.0f);
     lanes sums[2] = { no_sum(), no_sum() };
     size_t block = 0;
     for (; x->folded && block + 8 <= blocks; block += 8) {
         float factors[8];
         eight_factors(factors, run, block, supers);
-        lanes all = _mm512_castps256_ps512(_mm256_loadu_ps(factors));
+        lanes all = _mm512_mul_ps(_mm512_castps256_ps512(_mm256_loadu_ps(factors)), divided_by);
         COFFER__UNROLL(2)
         for (size_t i = 0; i < 8; i += folded_blocks(bits)) {
             __m512i which = _mm512_add_epi32(block_of_lane, _mm512_set1_epi32((int)i));
@@ -125,6 +160,16 @@ HERE float dot_folded(const coffer__quant_run *run, const coffer__quant_vector *
     }
     lanes rest = dot_blocks_from(block, run, x->numbers, bits, supers);
     return total(add(add(sums[0], sums[1]), rest));
+}
+
+static float dot_k6(const coffer__quant_run *run, const coffer__quant_vector *x)
+{
+    return dot_folded(run, x, 6, true);
+}
+
+static float dot_k3(const coffer__quant_run *run, const coffer__quant_vector *x)
+{
+    return dot_folded(run, x, 3, true);
 }
 
 static float dot_q4(const coffer__quant_run *run, const coffer__quant_vector *x)
@@ -144,7 +189,11 @@ static float dot_k2(const coffer__quant_run *run, const coffer__quant_vector *x)
 
 const coffer__quant_dots coffer__quant_dots_avx512 = {
     ALL_DOTS,
-    { [COFFER__QUANT_Q4] = fold_fours, [COFFER__QUANT_K4] = fold_fours, [COFFER__QUANT_K2] = fold_twos },
+    { [COFFER__QUANT_Q4] = fold_fours,
+      [COFFER__QUANT_K6] = fold_threes_and_sixes,
+      [COFFER__QUANT_K4] = fold_fours,
+      [COFFER__QUANT_K3] = fold_threes_and_sixes,
+      [COFFER__QUANT_K2] = fold_twos },
     tile,
 };
 #endif

@@ -138,6 +138,7 @@ static float dot_q8(const coffer__quant_run *run, const coffer__quant_vector *x)
     return total(dot_blocks_from(0, run, x->numbers, 8, false));
 }
 
+#ifndef FOLDED_TYPES /* the including file has kernels of its own for these */
 static float dot_k6(const coffer__quant_run *run, const coffer__quant_vector *x)
 {
     return total(dot_blocks_from(0, run, x->numbers, 6, true));
@@ -148,7 +149,6 @@ static float dot_k3(const coffer__quant_run *run, const coffer__quant_vector *x)
     return total(dot_blocks_from(0, run, x->numbers, 3, true));
 }
 
-#ifndef FOLDED_TYPES /* the including file has kernels of its own for these */
 static float dot_q4(const coffer__quant_run *run, const coffer__quant_vector *x)
 {
     return total(dot_blocks_from(0, run, x->numbers, 4, false));

@@ -11,69 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The method of the format's first program, to the bit: float32, scales cut to f16, halves rounded away from
- * zero. */
-
-/* The mantissa is cut off, not rounded; what is too small for a normal number becomes 0. Numbers that f16
- * does not reach become its largest. */
-static uint16_t cut_to_half(float value)
-{
-    uint32_t bits = coffer__float_bits(value);
-    int exponent = (int)(bits >> 23) - 112;
-    if (exponent <= 0)
-        return 0;
-    if (exponent > 30)
-        return 0x7BFF;
-    return (uint16_t)((uint32_t)exponent << 10 | (bits >> 13 & 0x3FF));
-}
-
-static float largest_magnitude(const coffer__quant_block *block)
-{
-    float most = 0.0f;
-    for (size_t i = 0; i < COFFER__QUANT_BLOCK; i++)
-        most = fmaxf(most, fabsf(block->values[i]));
-    return most;
-}
-
-static void put_absmax_codes(int8_t codes[COFFER__QUANT_BLOCK], const coffer__quant_block *block, float scale,
-                             float largest)
-{
-    float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
-    if (isinf(inverse)) /* of a scale that the file holds as 0 */
-        inverse = 0.0f;
-    for (size_t i = 0; i < COFFER__QUANT_BLOCK; i++)
-        codes[i] = (int8_t)fmaxf(-largest, fminf(largest, roundf(block->values[i] * inverse)));
-}
-
-static void absmax_super(coffer__quant_unit *out, const coffer__quant_block *blocks, float largest)
-{
-    float scales[COFFER__QUANT_SUPER_BLOCKS], super = 0.0f;
-    for (size_t i = 0; i < COFFER__QUANT_SUPER_BLOCKS; i++) {
-        scales[i] = largest_magnitude(&blocks[i]) / largest;
-        super = fmaxf(super, scales[i]);
-    }
-    out->scale = cut_to_half(super);
-    for (size_t i = 0; i < COFFER__QUANT_SUPER_BLOCKS; i++) {
-        float sub = scales[i] > 0.0f ? fmaxf(1.0f, fminf(63.0f, roundf(32.0f * (scales[i] / super)))) : 0.0f;
-        out->subs[i] = (uint8_t)sub;
-        put_absmax_codes(out->codes[i], &blocks[i], super * (sub / 32.0f), largest);
-    }
-}
-
-/* blocks : one, or the eight of a super. */
-static void quant_absmax(coffer__quant_unit *out, const coffer__quant_type *type,
-                         const coffer__quant_block *blocks)
-{
-    float largest = (float)coffer__quant_largest_code(type);
-    if (type->family == COFFER__QUANT_SUPERS) {
-        absmax_super(out, blocks, largest);
-        return;
-    }
-    float scale = largest_magnitude(blocks) / largest;
-    out->scale = cut_to_half(scale);
-    put_absmax_codes(out->codes[0], blocks, scale, largest);
-}
-
 /* The method `exact`: the optimum by exhaustive search. Slow; the tests measure `fit` against it. */
 
 #define BLOCK COFFER__QUANT_BLOCK
@@ -302,18 +239,6 @@ static void take_lane(coffer__quant_lanes *out, size_t lane, const coffer__quant
 
 /* ---- Out ---- */
 
-static void pack_codes(uint8_t *out, const int8_t codes[COFFER__QUANT_BLOCK], unsigned bits)
-{
-    uint64_t mask = (UINT64_C(1) << bits) - 1;
-    for (size_t i = 0; i < COFFER__QUANT_BLOCK; i += 8, out += bits) {
-        uint64_t packed = 0;
-        for (size_t j = 0; j < 8; j++)
-            packed |= ((uint64_t)(uint8_t)codes[i + j] & mask) << (bits * j);
-        for (unsigned byte = 0; byte < bits; byte++)
-            out[byte] = (uint8_t)(packed >> (8 * byte));
-    }
-}
-
 static void put_unit(const coffer__quant_output *out, const coffer__quant_rows *rows, uint64_t index,
                      const coffer__quant_unit *unit)
 {
@@ -324,13 +249,14 @@ static void put_unit(const coffer__quant_output *out, const coffer__quant_rows *
     for (size_t i = 0; i < place.blocks; i++) {
         if (rows->type->family == COFFER__QUANT_SUPERS)
             out->parts[COFFER__QUANT_SUBS][block + i] = unit->subs[i];
-        pack_codes(out->parts[COFFER__QUANT_CODES] + (block + i) * size, unit->codes[i], rows->type->bits);
+        coffer__quant_pack_codes(out->parts[COFFER__QUANT_CODES] + (block + i) * size, unit->codes[i],
+                                 rows->type->bits);
     }
 }
 
 /* ---- The methods ---- */
 
-static coffer__quant_fitter fitter_in_use(void)
+coffer__quant_fitter coffer__quant_fitter_in_use(void)
 {
 #if defined(__x86_64__)
     switch (coffer__cpu()) {
@@ -361,7 +287,7 @@ static void fit_rows(const coffer__quant_output *out, const coffer__quant_rows *
 {
     size_t blocks = unit_blocks(rows->type), together = COFFER__QUANT_LANES / blocks;
     uint64_t units = rows->rows * row_units(rows);
-    coffer__quant_fitter fit = fitter_in_use();
+    coffer__quant_fitter fit = coffer__quant_fitter_in_use();
     coffer__quant_lanes lanes = { .weighted = rows->weights != NULL };
     coffer__quant_fitted fitted;
     coffer__quant_unit unit;
@@ -380,6 +306,21 @@ static void fit_rows(const coffer__quant_output *out, const coffer__quant_rows *
     }
 }
 
+static coffer__quant_absmax absmax_in_use(void)
+{
+#if defined(__x86_64__)
+    switch (coffer__cpu()) {
+    case COFFER__CPU_AVX512:
+        return coffer__quant_absmax_avx512;
+    case COFFER__CPU_AVX2:
+        return coffer__quant_absmax_avx2;
+    default:
+        break;
+    }
+#endif
+    return coffer__quant_absmax_generic;
+}
+
 void coffer__quant_encode_rows(const coffer__quant_output *out, const coffer__quant_rows *rows,
                                coffer__quant_method method)
 {
@@ -391,14 +332,22 @@ void coffer__quant_encode_rows(const coffer__quant_output *out, const coffer__qu
         fit_rows(out, rows);
         return;
     }
+    if (method == COFFER__QUANT_ABSMAX) {
+        absmax_in_use()(out, rows);
+        return;
+    }
     for (uint64_t i = 0; i < rows->rows * row_units(rows); i++) {
         unit_place place = locate(rows, i);
         for (size_t b = 0; b < unit_blocks(rows->type); b++)
             take_block(&blocks[b], rows, place.row, place.first_block + b);
-        if (method == COFFER__QUANT_ABSMAX)
-            quant_absmax(&unit, rows->type, blocks);
-        else
-            quant_exact(&unit, rows->type, blocks);
+        quant_exact(&unit, rows->type, blocks);
         put_unit(out, rows, i, &unit);
     }
+}
+
+void coffer__quant_put_unit(const coffer__quant_output *out, const coffer__quant_rows *rows, uint64_t row,
+                            uint64_t column, const coffer__quant_unit *unit)
+{
+    uint64_t number = column / COFFER__QUANT_BLOCK / unit_blocks(rows->type);
+    put_unit(out, rows, row * row_units(rows) + number, unit);
 }

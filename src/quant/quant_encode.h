@@ -69,6 +69,25 @@ typedef struct coffer__quant_fitted {
     _Alignas(64) int8_t codes[COFFER__QUANT_BLOCK][COFFER__QUANT_LANES];
 } coffer__quant_fitted;
 
+static inline void coffer__quant_pack_codes(uint8_t *out, const int8_t codes[COFFER__QUANT_BLOCK],
+                                            unsigned bits)
+{
+    uint64_t mask = (UINT64_C(1) << bits) - 1;
+    for (size_t i = 0; i < COFFER__QUANT_BLOCK; i += 8, out += bits) {
+        uint64_t packed = 0;
+        for (size_t j = 0; j < 8; j++)
+            packed |= ((uint64_t)(uint8_t)codes[i + j] & mask) << (bits * j);
+        for (unsigned byte = 0; byte < bits; byte++)
+            out[byte] = (uint8_t)(packed >> (8 * byte));
+    }
+}
+
+/* All the rows, by the method absmax. */
+typedef void (*coffer__quant_absmax)(const coffer__quant_output *out, const coffer__quant_rows *rows);
+void coffer__quant_absmax_generic(const coffer__quant_output *out, const coffer__quant_rows *rows);
+void coffer__quant_absmax_avx2(const coffer__quant_output *out, const coffer__quant_rows *rows);
+void coffer__quant_absmax_avx512(const coffer__quant_output *out, const coffer__quant_rows *rows);
+
 typedef void (*coffer__quant_fitter)(coffer__quant_fitted *out, const coffer__quant_lanes *lanes,
                                      const coffer__quant_type *type);
 void coffer__quant_fit_generic(coffer__quant_fitted *out, const coffer__quant_lanes *lanes,
@@ -77,5 +96,10 @@ void coffer__quant_fit_avx2(coffer__quant_fitted *out, const coffer__quant_lanes
                             const coffer__quant_type *type);
 void coffer__quant_fit_avx512(coffer__quant_fitted *out, const coffer__quant_lanes *lanes,
                               const coffer__quant_type *type);
+/* The fitter of the processor. */
+coffer__quant_fitter coffer__quant_fitter_in_use(void);
+/* Packs a unit into the payload. column : its first. */
+void coffer__quant_put_unit(const coffer__quant_output *out, const coffer__quant_rows *rows, uint64_t row,
+                            uint64_t column, const coffer__quant_unit *unit);
 
 #endif

@@ -3,7 +3,12 @@
 #ifndef COFFER_QUANT_PRODUCT_H
 #define COFFER_QUANT_PRODUCT_H
 
+#include "coffer/quant.h"
 #include "quant/quant.h"
+
+/* Computes the layout of a caller's tensor and checks the size of its payload. */
+coffer_status coffer__quant_take_payload(coffer__quant_layout *out, const coffer_quant_tensor *tensor,
+                                         coffer_error *err);
 
 /* Vectors that one pass over the weights serves. */
 #define COFFER__QUANT_MOST_COLUMNS 32
@@ -27,10 +32,17 @@ void coffer__quant_matvec(float *y, const coffer__quant_layout *layout, const ui
 #define COFFER__QUANT_ROWS 2
 #define COFFER__QUANT_VECTORS 4
 
-/* y[i · columns + j] = row first + i times vector j. x : columns vectors of cols numbers, one after the
- * other. room : for COFFER__QUANT_ROWS rows of cols numbers. */
-void coffer__quant_matmul(float *y, const coffer__quant_layout *layout, const uint8_t *payload,
-                          const float *x, uint32_t columns, uint64_t first, uint64_t count, float *room);
+/* Where the products of rows and vectors go: y[row · row_stride + vector · vector_stride]. */
+typedef struct coffer__quant_products {
+    float *y;
+    size_t row_stride, vector_stride;
+} coffer__quant_products;
+
+/* Rows [first, first + count) times vectors, into the first `count` rows of out. x : columns vectors of cols
+ * numbers, one after the other. room : for COFFER__QUANT_ROWS rows of cols numbers. */
+void coffer__quant_matmul(const coffer__quant_products *out, const coffer__quant_layout *layout,
+                          const uint8_t *payload, const float *x, uint32_t columns, uint64_t first,
+                          uint64_t count, float *room);
 
 /* ---- Kernels ---- */
 

@@ -4,23 +4,11 @@
 #include "base/elements.h"
 #include "quant/quant.h"
 
-/* Eight codes fill as many bytes as a code has bits. */
-static inline void unpack_eight(int8_t out[8], const uint8_t *codes, unsigned bits)
-{
-    uint64_t packed = 0;
-    for (unsigned i = 0; i < bits; i++)
-        packed |= (uint64_t)codes[i] << (8 * i);
-    for (unsigned i = 0; i < 8; i++) {
-        uint8_t at_top = (uint8_t)((packed >> (i * bits)) << (8 - bits));
-        out[i] = (int8_t)((int8_t)at_top >> (8 - bits));
-    }
-}
-
 static inline void decode_block(float *out, const uint8_t *codes, float scale, unsigned bits, size_t elements)
 {
     int8_t values[COFFER__QUANT_BLOCK];
     for (unsigned i = 0; i < COFFER__QUANT_BLOCK / 8; i++)
-        unpack_eight(values + 8 * i, codes + i * bits, bits);
+        coffer__quant_unpack_eight(values + 8 * i, codes + i * bits, bits);
     for (size_t i = 0; i < elements; i++)
         out[i] = scale * (float)values[i];
 }

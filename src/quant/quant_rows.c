@@ -131,7 +131,7 @@ static const coffer__quant_kernels *quant_kernels_in_use(void)
         break;
     }
 #elif defined(__aarch64__)
-    if (coffer__cpu() == COFFER__CPU_NEON)
+    if (coffer__cpu() >= COFFER__CPU_NEON)
         return &coffer__quant_neon;
 #endif
     return &coffer__quant_reference;

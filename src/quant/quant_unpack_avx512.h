@@ -69,4 +69,24 @@ HERE __m512 half_block(const uint8_t *codes, unsigned half, unsigned bits, __m51
                                  table);
 }
 
+/* The six bytes from `first` on. */
+#define SIX_BYTES(first) (first), (first) + 1, (first) + 2, (first) + 3, (first) + 4, (first) + 5, 0, 0
+#define QWORD_BYTES(bits)                                                                                   \
+    {                                                                                                       \
+        SIX_BYTES(0), SIX_BYTES(bits), SIX_BYTES(2 * (bits)), SIX_BYTES(3 * (bits)), SIX_BYTES(4 * (bits)), \
+            SIX_BYTES(5 * (bits)), SIX_BYTES(6 * (bits)), SIX_BYTES(7 * (bits))                             \
+    }
+
+/* Sixty-four codes of fewer than eight bits, eight at the bottom of each qword. last : nothing past them may
+ * be loaded. */
+HERE __m512i load_qwords(const uint8_t *codes, unsigned bits, bool last)
+{
+    static const uint8_t tables[][64] = {
+        QWORD_BYTES(2), QWORD_BYTES(3), QWORD_BYTES(4), { 0 }, QWORD_BYTES(6)
+    };
+    const __mmask64 present = (UINT64_C(1) << (8 * bits)) - 1;
+    __m512i bytes = last ? _mm512_maskz_loadu_epi8(present, codes) : _mm512_loadu_si512(codes);
+    return _mm512_permutexvar_epi8(_mm512_loadu_si512(tables[bits - 2]), bytes);
+}
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sorted.h"
 
 #include <ctype.h>
 #include <dwarf.h>
@@ -129,14 +130,7 @@ static void read_symbols(coffer__symbols_file *file)
 /* A symbol without a size reaches to the next one. */
 static const char *find_symbol(const coffer__symbols_file *file, GElf_Addr address)
 {
-    size_t low = 0, high = file->range_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (file->ranges[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = COFFER__COUNT_UP_TO(file->ranges, file->range_count, named_range, start, address);
     if (low == 0)
         return NULL;
     const named_range *found = &file->ranges[low - 1];

@@ -12,3 +12,9 @@ head -c 20000 model.mcf >most.mcf
 coffer repair most.mcf -o most-saved.mcf | grep -v "lost: tensor"
 coffer check --full most-saved.mcf
 coffer get most-saved.mcf model.layers.0.edge.weight >/dev/null && echo "readable"
+echo "--- what is lost stays known"
+coffer convert most-saved.mcf lost.safetensors
+coffer check lost.safetensors
+coffer pack lost.safetensors packed.mcf
+coffer compact packed.mcf >/dev/null
+coffer check packed.mcf

@@ -23,6 +23,10 @@ coffer concat s.mscan s.mscan all.mscan
 mkdir parts
 coffer split all.mscan -o parts
 coffer split all.mscan --every 3 -o parts --force --json
+mkdir linked
+ln -s ../s.mscan linked/all-3.mscan
+coffer split all.mscan --every 3 -o linked --force
+ls linked
 coffer concat parts/all-0.mscan parts/all-3.mscan again.mscan
 coffer diff all.mscan again.mscan
 coffer delete all.mscan 1..3

@@ -12,7 +12,7 @@ run compact bent.mcf
 run compact bent.mcf -o out.mcf
 run quantize bent.mcf out.mcf --type q8
 run convert bent.mcf out.safetensors
-run convert bent.mcf out.gguf
+run convert bent.mcf out.gguf --as-is
 run get bent.mcf model.norm.weight
 run stats bent.mcf
 run diff model.mcf bent.mcf

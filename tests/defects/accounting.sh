@@ -157,3 +157,10 @@ def pack_set(folder, expected):
 pack_set("folder0", count("folder0"))
 print("and training sets")
 EOF
+
+echo "# files without anything of a model"
+: >nothing
+echo hello >hello.txt
+coffer pack nothing hello.txt nothing.mcf
+echo "exit $?"
+test -e nothing.mcf || echo "nothing was written"

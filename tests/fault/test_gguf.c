@@ -15,7 +15,7 @@ static void setup(const char *folder, void *context)
     temp_copy(COFFER_TEST_DATA "/compat/gguf/plain.gguf", temp_path(folder, "plain.gguf"));
     temp_copy(COFFER_TEST_DATA "/compat/gguf/blocks.gguf", temp_path(folder, "blocks.gguf"));
     temp_copy(COFFER_TEST_DATA "/vectors/mcf/quantised.mcf", temp_path(folder, "quantised.mcf"));
-    temp_copy(COFFER_TEST_DATA "/compat/mcf/mantle-pack.mcf", temp_path(folder, "pack.mcf"));
+    temp_copy(COFFER_TEST_DATA "/compat/models/qwen3.mcf", temp_path(folder, "pack.mcf"));
     if (files[1])
         temp_write(temp_path(folder, files[1]), old_bytes, sizeof old_bytes);
 }

@@ -73,6 +73,7 @@ static void the_page_of_two_models_fails_cleanly(void **state)
 {
     (void)state;
     fails_cleanly("compat/gguf/plain.gguf", NULL);
+    fails_cleanly("compat/mcf/mantle-q4.mcf", NULL);
     fails_cleanly("compat/gguf/plain.gguf", "compat/gguf/plain.gguf");
 }
 
@@ -82,6 +83,7 @@ static void the_pages_of_a_scan_a_matrix_and_a_set_fail_cleanly(void **state)
     fails_cleanly("compat/mscan/scanner-io-two-appends.mscan", NULL);
     fails_cleanly("compat/pycauset/float64.pycauset", NULL);
     fails_cleanly("compat/mldf/tutorial-writer.mldf", NULL);
+    fails_cleanly("vectors/mldf/all-types-208.mldf", NULL);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* Every allocation and every file operation of quantizing fails once: no leak, no litter, the old file as it
  * was. */
 #include "support/fault.h"
+#include "support/model.h"
 #include "support/weights.h"
 
 #include <stdio.h>
@@ -41,6 +42,35 @@ static coffer_status with_importances(const char *folder, void *context, coffer_
     opts.rules = &rule;
     opts.rule_count = 1;
     opts.weights = temp_path(folder, "weights.mcf");
+    return quantize(folder, &opts, err);
+}
+
+/* Moments of "w" in weights.mcf. */
+static void setup_moments(const char *folder, void *context)
+{
+    static const uint64_t dims[] = { 64, 64 }, one = 1;
+    static const int64_t count = 9;
+    float sums[64 * 64];
+    coffer_mcf_writer *writer = NULL;
+    setup(folder, context);
+    for (size_t i = 0; i < 64 * 64; i++)
+        sums[i] = i / 64 == i % 64 ? 2.0f : 1.0f;
+    assert_int_equal(coffer_mcf_writer_create(&writer, temp_path(folder, "weights.mcf"), &model_overwrite,
+                                              NULL),
+                     COFFER_OK);
+    assert_int_equal(model_add(writer, "w.moments", COFFER_DTYPE_F32, 2, dims, sums, NULL), COFFER_OK);
+    assert_int_equal(model_add(writer, "w.count", COFFER_DTYPE_I64, 1, &one, &count, NULL), COFFER_OK);
+    assert_int_equal(coffer_mcf_writer_commit(writer, NULL), COFFER_OK);
+}
+
+/* Every way of using them: the estimate of a target, its measurements, and the result. */
+static coffer_status with_moments(const char *folder, void *context, coffer_error *err)
+{
+    coffer_mcf_quantize_opts opts = COFFER_MCF_QUANTIZE_OPTS_INIT;
+    opts.overwrite = true;
+    (void)context;
+    opts.hessian = temp_path(folder, "weights.mcf");
+    opts.min_snr = 25;
     return quantize(folder, &opts, err);
 }
 
@@ -112,6 +142,13 @@ static void quantizing_with_importances_leaves_the_old_file_or_the_new_one(void 
     fault_each(&test);
 }
 
+static void quantizing_with_moments_leaves_the_old_file_or_the_new_one(void **state)
+{
+    const fault_test test = { setup_moments, with_moments, verify, NULL };
+    (void)state;
+    fault_each(&test);
+}
+
 static void quantizing_to_a_target_leaves_the_old_file_or_the_new_one(void **state)
 {
     const fault_test test = { setup, to_a_target, verify, NULL };
@@ -172,14 +209,58 @@ static void comparing_with_the_original_fails_cleanly(void **state)
     fault_each(&test);
 }
 
+/* ---- Products ---- */
+
+static coffer_status multiply(const char *folder, void *context, coffer_error *err)
+{
+    static const uint8_t payload[64 + 8 * 32] = { 0, 0x3C };
+    static const float x[10 * 32] = { 1, 2, 3 };
+    coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;
+    coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
+    float y[8 * 10];
+    (void)folder;
+    (void)context;
+    tensor.dtype = COFFER_DTYPE_Q8;
+    tensor.rows = 8;
+    tensor.cols = 32;
+    tensor.payload = payload;
+    tensor.size = sizeof payload;
+    coffer_status status = coffer_quant_workers_new(&opts.workers, NULL, err);
+    for (int inputs = COFFER_QUANT_INPUTS_F32; inputs <= COFFER_QUANT_INPUTS_INT8 && !status; inputs++) {
+        opts.inputs = (coffer_quant_inputs)inputs;
+        status = coffer_quant_matvec(y, &tensor, x, &opts, err);
+        if (!status)
+            status = coffer_quant_matmul(y, &tensor, x, 10, &opts, err);
+    }
+    coffer_quant_workers_free(opts.workers);
+    return status;
+}
+
+static const char *nothing_to_verify(const char *folder, void *context, const fault_case *which)
+{
+    (void)folder;
+    (void)context;
+    (void)which;
+    return NULL;
+}
+
+static void a_product_without_memory_fails_cleanly(void **state)
+{
+    const fault_test test = { NULL, multiply, nothing_to_verify, NULL };
+    (void)state;
+    fault_each(&test);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantizing_with_importances_leaves_the_old_file_or_the_new_one),
+        cmocka_unit_test(quantizing_with_moments_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(quantizing_to_a_target_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(quantizing_with_one_scale_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(quantizing_in_parts_leaves_the_old_file_or_the_new_one),
         cmocka_unit_test(comparing_with_the_original_fails_cleanly),
+        cmocka_unit_test(a_product_without_memory_fails_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 import base64
 import hashlib
 import json
+import math
 import re
 import struct
 import subprocess
@@ -96,7 +97,7 @@ def check_policy(page):
     assert rules["default-src"] == "'none'", rules
     assert len(page.scripts) == 1 and rules["script-src"] == sha(page.scripts[0]), "the script's hash differs"
     assert len(page.styles) == 1 and rules["style-src"] == sha(page.styles[0]), "the style's hash differs"
-    assert rules["img-src"] == "data: blob:" and rules["base-uri"] == "'none'" and rules["form-action"] == "'none'", rules
+    assert rules["img-src"] == "data: blob:" and rules["media-src"] == "blob:" and rules["base-uri"] == "'none'" and rules["form-action"] == "'none'", rules
     assert "unsafe" not in page.policy and "http" not in page.policy, page.policy
     for word in ("eval(", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "new Function"):
         assert word not in page.scripts[0].replace("querySelectorAll", ""), f"the script uses {word}"
@@ -159,6 +160,39 @@ def check_trace(reports, path):
         (row["thread"], row["peak_bytes"], row["live_bytes"], row["allocs"]) for row in threads
     ], f"{path}: other threads"
     assert max(page.numbers_of("timeline.high_bytes")) == view["measures"]["peak"]["bytes"]
+    check_windows(reports, page, path)
+
+
+def check_windows(reports, page, path):
+    """The parts of a run have the bytes that the command finds in the same window and at its end."""
+    parts, allocated, freed = page.summary["view"]["windows"], page.numbers_of("windows.allocated"), page.numbers_of("windows.freed")
+    count, step = parts["count"], parts["step_us"]
+    by_part = [sum(allocated[at::count]) for at in range(count)]
+    live = [sum(freed[at::count]) for at in range(count)]
+    first, last = count // 3, 2 * count // 3
+    total = reports.json("flame", path, "--what", "total", "--window", f"{first * step}us..{last * step}us")
+    assert sum(by_part[first:last]) == total["value"], f"{path}: another number of bytes in a window"
+    at_end = reports.json("flame", path, "--at", f"{last * step}us")
+    assert sum(by_part[:last]) - sum(live[:last]) == at_end["value"], f"{path}: another number of bytes is live"
+
+
+def heaps(reports, tests):
+    """The heap of a trace has the types and the paths that the command prints."""
+    subprocess.run([sys.executable, str(tests / "support/heap.py"), "heap.mlyze"], cwd=reports.folder, check=True)
+    page = reports.page("heap.mlyze", status=(0, 1))
+    heap = reports.json("heap", "heap.mlyze", "--since", "1")
+    texts = page.texts()
+    types = [texts[at] for at in page.numbers_of("heap.type")]
+    columns = (page.numbers_of(f"heap.{part}") for part in ("objects", "bytes", "retained", "before"))
+    assert list(zip(types, *columns)) == [
+        (row["type"], row["objects"], row["bytes"], row["retained_bytes"], row["bytes_before"]) for row in heap["types"]
+    ]
+    first, path = page.numbers_of("heap.path.first"), [texts[at] for at in page.numbers_of("heap.path.type")]
+    for index, name in enumerate(types):
+        steps = reports.json("heap", "heap.mlyze", "--path", name)["path"]
+        assert path[first[index] : first[index + 1]] == [step["type"] for step in steps], name
+    largest = reports.json("heap", "heap.mlyze", "--objects")["largest"]
+    assert page.numbers_of("heap.largest.retained") == [row["retained_bytes"] for row in largest]
 
 
 def traces(reports, tests):
@@ -218,6 +252,45 @@ def models(reports, tests):
     assert "values.tensor" not in page.chunks and any("--max-read" in note for note in page.summary["notes"])
 
 
+def safetensors(path, tensors, metadata=None):
+    """A file of float tensors, given as lists of rows."""
+    header, payload = ({"__metadata__": metadata} if metadata else {}), b""
+    for name, rows in tensors.items():
+        data = b"".join(struct.pack(f"<{len(row)}f", *row) for row in rows)
+        header[name] = {"dtype": "F32", "shape": [len(rows), len(rows[0])], "data_offsets": [len(payload), len(payload) + len(data)]}
+        payload += data
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + payload)
+
+
+def quantized_models(reports, _):
+    """The error of a quantized model, in all and by rows; its texts, and the quality that it stores."""
+    folder = reports.folder / "model"
+    folder.mkdir()
+    rows = [[((x * 37 + y * 11) % 101 - 50) / (1000 if y < 64 else 10) for x in range(64)] for y in range(128)]
+    safetensors(folder / "model.safetensors", {"a.weight": rows, "b.weight": [[1.5] * 32] * 4})
+    config = json.dumps({"name": "</script><script>window.harmed=1</script>", "layers": 2})
+    (folder / "config.json").write_text(config)
+    (folder / "README.md").write_text("Text of the model\n")
+    reports.run("pack", "model", "model.mcf")
+    reports.run("quantize", "model.mcf", "small.mcf", "--type", "*=q4")
+    page = reports.page("model.mcf", "small.mcf")
+    texts = page.texts()
+    found = dict(zip((texts[at] for at in page.numbers_of("quality.name")), page.numbers_of("quality.relative")))
+    for row in reports.json("diff", "model.mcf", "small.mcf")["values"]:
+        assert abs(-20 * math.log10(found[row["name"]]) - row["snr_db"]) < 1e-3, row
+    groups = page.numbers_of("quality.rows")[: page.numbers_of("quality.groups")[0]]
+    assert len(groups) == 64 and max(groups) < 10 * min(groups), "the error of rows is relative to their values"
+    page = reports.page("small.mcf")
+    texts = page.texts()
+    documents = {texts[name]: texts[text] for name, text in zip(page.numbers_of("documents.name"), page.numbers_of("documents.text"))}
+    assert documents["config.json"] == config and documents["README.md"] == "Text of the model\n"
+    listed = [row["snr_db"] for row in reports.rows("ls", "small.mcf")]
+    assert [value if math.isfinite(value) else None for value in page.numbers_of("tensors.snr_db")] == listed
+    page = reports.page("model.mcf", "small.mcf", "--max-read", "1")
+    assert page.numbers_of("quality.name") == [] and any("--max-read" in note for note in page.summary["notes"])
+
+
 def scans(reports, tests):
     path = str(tests / "compat/mscan/scanner-io-two-appends.mscan")
     page = reports.page(path)
@@ -227,6 +300,11 @@ def scans(reports, tests):
     assert page.numbers_of("param_stats.records") == [group["count"] for group in groups]
     grid = page.summary["view"]["grid"]["activation"]
     assert len(page.numbers_of("grid.activation")) == grid["width"] * grid["height"]
+    scored = {group["param_id"]: group["dsc"] for group in reports.json("stats", path, "--by", "param", "--metric", "dsc")["groups"]}
+    for key, score in zip(page.numbers_of("param_stats.key"), page.numbers_of("param_stats.score")):
+        assert math.isnan(score) if key not in scored else abs(score - scored[key]) < 1e-9, key
+    blocks, tokens = page.summary["view"]["block_grid"]["activation"], page.summary["view"]["scans"][0]["tokens"]
+    assert blocks["token_end"] >= tokens and len(page.numbers_of("block_grid.activation")) == blocks["width"] * blocks["height"]
 
 
 def matrices(reports, tests):
@@ -259,6 +337,52 @@ def sets(reports, tests):
     assert sorted(map(int, labels)) == sorted(item["value"] for item in measured["fields"][1]["counts"])
     data, ends = page.bytes_of("pictures.data"), page.numbers_of("pictures.ends")
     assert ends[-1] == len(data) and data[:2] == b"\xff\xd8", "the pictures are not JPEG files"
+
+
+def whole_sets(reports, tests):
+    """Of all samples: numbers to filter by, the order of a training run, and damage."""
+    path = str(tests / "vectors/mldf/all-types-208.mldf")
+    page = reports.page(path)
+    samples = reports.rows("head", path, "-n", "100")
+    names = [field["name"] for field in page.summary["view"]["fields"]]
+    for name in ("label", "score"):
+        assert page.numbers_of(f"columns.{names.index(name)}") == [float(sample[name]) for sample in samples], name
+    order = [int(line) for line in reports.run("order", path).split()]
+    assert page.numbers_of("order.sample") == order
+    rank = [int(line) for line in reports.run("order", path, "--rank", "1", "--world", "3", "--worker", "1", "--workers", "2").split()]
+    assert order[1 * 3 + 1 :: 2 * 3] == rank, "the page deals samples to ranks and workers like this"
+    widths, heights = page.numbers_of("arrays.width"), page.numbers_of("arrays.height")
+    assert sum(width * height for width, height in zip(widths, heights)) == len(page.numbers_of("arrays.cells")) > 0
+    assert page.summary["view"]["damaged"] == 0 and page.summary["view"]["verified"] is True
+    page = reports.page(str(tests / "vectors/mldf/payload-bit-flip.mldf"), status=(1,))
+    assert page.numbers_of("damaged.sample") == [0] and "checksum" in page.texts()[page.numbers_of("damaged.reason")[0]]
+    page = reports.page(path, "--max-read", "1")
+    assert page.summary["view"]["verified"] is False and any("not marked" in note for note in page.summary["notes"])
+
+
+def wav(frames, rate, channels=1):
+    """Sound of 16 bits that rises from silence to the highest value."""
+    data = struct.pack(f"<{frames * channels}h", *(32767 * i // (frames * channels - 1) for i in range(frames * channels)))
+    head = struct.pack("<HHIIHH", 1, channels, rate, 2 * channels * rate, 2 * channels, 16)
+    return b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<I", 16) + head + b"data" + struct.pack("<I", len(data)) + data
+
+
+def sounds(reports, _):
+    """A sound is a file that a browser plays, and a wave; a long one is cut, in one channel."""
+    folder = reports.folder / "sounds"
+    folder.mkdir()
+    (folder / "a.wav").write_bytes(wav(1280, 8000))
+    (folder / "b.wav").write_bytes(wav(200000, 44100, 2))
+    reports.run("pack", "sounds", "sounds.mldf")
+    page = reports.page("sounds.mldf")
+    data, ends = page.bytes_of("sounds.data"), page.numbers_of("sounds.ends")
+    assert data[: ends[0]] == wav(1280, 8000), "the sound is not the one that was packed"
+    assert data[ends[0] : ends[0] + 4] == b"RIFF" and ends[1] - ends[0] == 44 + 256 * 1024
+    assert struct.unpack_from("<HI", data, ends[0] + 22) == (1, 44100)
+    assert page.numbers_of("sounds.kind") == [1, 1] and page.numbers_of("sounds.seconds") == [0.16, 200000 / 44100]
+    wave = page.numbers_of("sounds.waves")[:256]
+    assert wave[0] in (127, 128) and wave[-1] == 255 and wave == sorted(wave), "the wave does not rise"
+    assert any("beginning" in note for note in page.summary["notes"])
 
 
 def png(width, height):
@@ -346,11 +470,15 @@ def hostile_names(reports, _):
 
 CHECKS = [
     ("traces", traces),
+    ("heaps", heaps),
     ("comparisons", comparisons),
     ("models", models),
+    ("quantized models", quantized_models),
     ("scans", scans),
     ("matrices", matrices),
     ("sets", sets),
+    ("whole sets", whole_sets),
+    ("sounds", sounds),
     ("thumbnails", thumbnails),
     ("other files", other_files),
     ("damaged files", damaged_files),

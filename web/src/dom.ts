@@ -11,6 +11,7 @@ interface Attributes {
   tabindex?: number;
   for?: string;
   placeholder?: string;
+  hidden?: "";
   [aria: `aria-${string}`]: string | number;
   [data: `data-${string}`]: string;
 }
@@ -49,7 +50,7 @@ export function choice<T extends string>(
   options: readonly { value: T; label: string; title?: string }[],
   initial: T,
   changed: (value: T) => void,
-): { element: HTMLElement; set: (value: T) => void } {
+): { element: HTMLElement; set: (value: T) => void; hide: (value: T, hidden: boolean) => void } {
   const buttons = new Map<T, HTMLButtonElement>();
   const set = (value: T): void => {
     for (const [key, item] of buttons) item.setAttribute("aria-pressed", String(key === value));
@@ -64,7 +65,11 @@ export function choice<T extends string>(
     element.append(item);
   }
   set(initial);
-  return { element, set };
+  const hide = (value: T, hidden: boolean): void => {
+    const item = buttons.get(value);
+    if (item) item.hidden = hidden;
+  };
+  return { element, set, hide };
 }
 
 /** A canvas whose pixels are those of the screen; `draw` runs at once, and when its size or the theme changes. */

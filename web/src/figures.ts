@@ -1,5 +1,6 @@
 /** The few numbers that a page begins with. */
 import { append, el } from "./dom";
+import type { Shell } from "./shell";
 
 export interface Figure {
   label: string;
@@ -7,7 +8,7 @@ export interface Figure {
   note?: string;
 }
 
-export function figures(list: Figure[]): HTMLElement {
+function figures(list: Figure[]): HTMLElement {
   const element = el("dl", { class: "figures" });
   for (const { label, value, note } of list)
     append(element, el("div", { class: "figure" }, el("dt", {}, label), el("dd", {}, el("strong", {}, value), el("span", {}, note ?? ""))));
@@ -19,4 +20,10 @@ export function compared(label: string, values: number[], format: (value: number
   const [first = 0, second] = values;
   if (second === undefined) return { label, value: format(first), note };
   return { label, value: format(second), note: first === second ? "the same in both" : `${format(first)} → ${format(second)}` };
+}
+
+/** The first section of a page. verb : the command that prints the same of one file. */
+export function overview(shell: Shell, files: number, verb: "info" | "stats", list: Figure[]): void {
+  const section = shell.section("overview", "Overview", files > 1 ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer ${verb} ${shell.path()}`);
+  section.body.append(figures(list));
 }

@@ -14,7 +14,12 @@ export function bytes(value: number): string {
 }
 
 export function count(value: number): string {
-  return Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f");
+  return Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f").replace(/^-/, "−");
+}
+
+/** "1 sample", "2 samples". */
+export function counted(value: number, word: string): string {
+  return `${count(value)} ${word}${value === 1 ? "" : "s"}`;
 }
 
 export function signed(text: string, value: number): string {

@@ -25,6 +25,39 @@ function sample(map: readonly Rgb[], share: number): Rgb {
   return [low[0] + (high[0] - low[0]) * part, low[1] + (high[1] - low[1]) * part, low[2] + (high[2] - low[2]) * part];
 }
 
+/** Colors cells on a canvas of their size. low, high : the ends of the scale. */
+function paint(target: HTMLCanvasElement, width: number, height: number, cells: HeatData["cells"], map: readonly Rgb[], low: number, high: number): void {
+  target.width = width;
+  target.height = height;
+  const context = target.getContext("2d");
+  const pixels = context?.createImageData(width, height);
+  if (!context || !pixels) return;
+  const range = high - low || 1;
+  cells.forEach((value, index) => {
+    if (Number.isNaN(value)) return;
+    const [red, green, blue] = sample(map, high > low ? (value - low) / range : 0.5);
+    pixels.data.set([red, green, blue, 255], 4 * index);
+  });
+  context.putImageData(pixels, 0, 0);
+}
+
+/** A grid without a scale of its own to read: from its smallest to its largest value. */
+export function paintCells(target: HTMLCanvasElement, width: number, height: number, cells: HeatData["cells"]): void {
+  const [low, high] = extremes(cells);
+  paint(target, width, height, cells, VIRIDIS, low, high);
+}
+
+function extremes(cells: HeatData["cells"]): [number, number] {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const value of cells)
+    if (Number.isFinite(value)) {
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+    }
+  return [low, high];
+}
+
 export class HeatMap {
   readonly element: HTMLElement;
   readonly controls: HTMLElement;
@@ -73,13 +106,7 @@ export class HeatMap {
 
   show(data: HeatData): void {
     this.data = data;
-    this.low = Infinity;
-    this.high = -Infinity;
-    for (const value of data.cells)
-      if (Number.isFinite(value)) {
-        this.low = Math.min(this.low, value);
-        this.high = Math.max(this.high, value);
-      }
+    [this.low, this.high] = extremes(data.cells);
     this.diverges = this.low < 0 && this.high > 0;
     if (this.diverges) {
       const reach = Math.max(-this.low, this.high);
@@ -96,6 +123,11 @@ export class HeatMap {
     this.drawing.redraw();
   }
 
+  /** Moves the cursor to a cell. */
+  moveTo(column: number, row: number): void {
+    this.point(column, row);
+  }
+
   /** Whether it was zoomed in. */
   reset(): boolean {
     const { data } = this;
@@ -107,19 +139,7 @@ export class HeatMap {
 
   private makeImage(data: HeatData): HTMLCanvasElement {
     const image = document.createElement("canvas");
-    image.width = data.width;
-    image.height = data.height;
-    const context = image.getContext("2d");
-    const pixels = context?.createImageData(data.width, data.height);
-    if (!context || !pixels) return image;
-    const map = this.diverges ? DIVERGING : VIRIDIS;
-    const range = this.high - this.low || 1;
-    data.cells.forEach((value, index) => {
-      if (Number.isNaN(value)) return;
-      const [red, green, blue] = sample(map, this.high > this.low ? (value - this.low) / range : 0.5);
-      pixels.data.set([red, green, blue, 255], 4 * index);
-    });
-    context.putImageData(pixels, 0, 0);
+    paint(image, data.width, data.height, data.cells, this.diverges ? DIVERGING : VIRIDIS, this.low, this.high);
     return image;
   }
 

@@ -1,6 +1,6 @@
 /** What every page has: header, sections, search, keyboard, theme, deep links, commands to copy. */
 import { append, button, el, name } from "./dom";
-import { baseName, bytes, shell } from "./format";
+import { baseName, bytes, counted, shell } from "./format";
 import type { Summary } from "./types";
 
 export interface Section {
@@ -165,8 +165,8 @@ export class Shell {
     const file = this.summary.files[index];
     const errors = file?.errors ?? 0;
     const warnings = file?.warnings ?? 0;
-    if (errors > 0) return el("span", { class: "chip error" }, `${errors} error${errors === 1 ? "" : "s"}`);
-    if (warnings > 0) return el("span", { class: "chip warning" }, `${warnings} warning${warnings === 1 ? "" : "s"}`);
+    if (errors > 0) return el("span", { class: "chip error" }, counted(errors, "error"));
+    if (warnings > 0) return el("span", { class: "chip warning" }, counted(warnings, "warning"));
     return el("span", { class: "chip good" }, "no findings");
   }
 

@@ -1,6 +1,6 @@
 /** A sorted table of any length: only the rows in view exist. */
 import { append, el } from "./dom";
-import { count } from "./format";
+import { count, counted } from "./format";
 
 const ROW_HEIGHT = 26;
 const MARGIN_ROWS = 12;
@@ -37,6 +37,7 @@ export class VirtualTable {
   private sortColumn: number;
   private descending = true;
   private query = "";
+  private keep: ((row: number) => boolean) | undefined;
   private selected = -1;
 
   constructor(private readonly options: TableOptions) {
@@ -64,8 +65,10 @@ export class VirtualTable {
     this.arrange();
   }
 
-  filter(query: string): void {
+  /** keep : besides the search, only these rows. */
+  filter(query: string, keep?: (row: number) => boolean): void {
     this.query = query;
+    this.keep = keep;
     this.arrange();
   }
 
@@ -89,7 +92,7 @@ export class VirtualTable {
   private arrange(): void {
     const column = this.options.columns[this.sortColumn];
     const rows: number[] = [];
-    for (let row = 0; row < this.options.rows; row++) if (this.query === "" || this.options.matches(row, this.query)) rows.push(row);
+    for (let row = 0; row < this.options.rows; row++) if ((this.query === "" || this.options.matches(row, this.query)) && (this.keep?.(row) ?? true)) rows.push(row);
     if (column) {
       const { value, text } = column;
       const direction = this.descending ? -1 : 1;
@@ -100,7 +103,8 @@ export class VirtualTable {
     this.scroller.setAttribute("aria-rowcount", String(rows.length + 1));
     const total = this.options.rows;
     this.caption.replaceChildren();
-    append(this.caption, this.query === "" ? `${count(total)} rows` : `${count(rows.length)} of ${count(total)} rows match “${this.query}”`);
+    const searched = this.query === "" ? "" : ` match “${this.query}”`;
+    append(this.caption, rows.length === total && searched === "" ? counted(total, "row") : `${count(rows.length)} of ${counted(total, "row")}${searched}`);
     this.scroller.querySelectorAll('[role="columnheader"]').forEach((header, index) => {
       if (index === this.sortColumn) header.setAttribute("aria-sort", this.descending ? "descending" : "ascending");
       else header.removeAttribute("aria-sort");

@@ -67,6 +67,18 @@ function layout(items: { item: TreemapItem; index: number }[], width: number, he
   return cells;
 }
 
+/** Lines of a name, broken after dots and slashes; a part that is too long is cut. */
+function wrap(text: string, letters: number, most: number): string[] {
+  const cut = (part: string): string => (part.length > letters ? `${part.slice(0, Math.max(letters - 1, 1))}…` : part);
+  const lines: string[] = [];
+  for (const part of text.match(/[^./]*[./]?/g) ?? []) {
+    const last = lines[lines.length - 1];
+    if (last !== undefined && (last.length + part.length <= letters || lines.length === most)) lines[lines.length - 1] = last + part;
+    else if (part !== "") lines.push(part);
+  }
+  return lines.slice(0, most).map(cut);
+}
+
 export function treemap(label: string, items: TreemapItem[], choose: (index: number) => void): { element: HTMLElement; search: (query: string) => void } {
   const groups = [...new Set(items.map((item) => item.group))];
   const sorted = items.map((item, index) => ({ item, index })).filter(({ item }) => item.value > 0).sort((a, b) => b.item.value - a.item.value);
@@ -93,11 +105,9 @@ export function treemap(label: string, items: TreemapItem[], choose: (index: num
         context.strokeStyle = color("--ink");
         context.strokeRect(cell.x + 0.5, cell.y + 0.5, cell.width - 2, cell.height - 2);
       }
-      if (cell.width > 56 && cell.height > 16) {
-        const letters = Math.floor((cell.width - 8) / 5.8);
-        const text = plain(cell.item.short);
+      if (cell.width > 44 && cell.height > 16) {
         context.fillStyle = color("--ink");
-        context.fillText(text.length > letters ? `${text.slice(0, letters - 1)}…` : text, cell.x + 4, cell.y + 4);
+        wrap(plain(cell.item.short), Math.floor((cell.width - 8) / 5.8), Math.floor((cell.height - 3) / 13)).forEach((line, index) => context.fillText(line, cell.x + 4, cell.y + 4 + 13 * index));
       }
     }
     context.globalAlpha = 1;

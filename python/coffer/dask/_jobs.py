@@ -12,6 +12,7 @@ from .._mldf_pack import pack_options
 from ._parts import Job, Path, Stamp, absolute, compute, expect, located, part_path, ranges, same_version, stamps
 
 _TASK_BYTES = 256 << 20
+_TARGETS = ("target_bpw", "max_size", "min_snr", "max_error")
 _MOST_TASKS = 1000
 _QUANTIZED = ("q8", "q4", "k6", "k4", "k3", "k2", "int8", "int4")
 
@@ -28,7 +29,7 @@ def _quantize_part(model: str, folder: str, names: "List[str]", options: "Dict[s
     return path, report
 
 
-def _files_of(model: str, weights: Optional[str]) -> "Tuple[Dict[str, Stamp], Dict[str, int]]":
+def _files_of(model: str, others: "Sequence[Optional[str]]") -> "Tuple[Dict[str, Stamp], Dict[str, int]]":
     """The files of a model with their state, and the bytes of its tensors."""
     with _mcf.Model(model) as opened:
         rows = [opened.tensor_info(name) for name in opened]
@@ -37,7 +38,7 @@ def _files_of(model: str, weights: Optional[str]) -> "Tuple[Dict[str, Stamp], Di
         full = os.path.join(model if os.path.isdir(model) else os.path.dirname(model), name)
         if os.path.exists(full):
             found.add(full)
-    return stamps([*sorted(found), *([weights] if weights else [])]), {row["name"]: row["bytes"] for row in rows}
+    return stamps([*sorted(found), *(path for path in others if path)]), {row["name"]: row["bytes"] for row in rows}
 
 
 def _groups(names: "Sequence[str]", sizes: "Mapping[str, int]", limit: int) -> "List[List[str]]":
@@ -55,36 +56,47 @@ def _groups(names: "Sequence[str]", sizes: "Mapping[str, int]", limit: int) -> "
 
 def _fixed(options: "Dict[str, Any]", plan: "Dict[str, Any]", names: "Sequence[str]") -> "Dict[str, Any]":
     """A target needs the errors of all tensors: the plan has found the types, and tasks follow it for their tensors."""
-    if not options["target_bpw"]:
+    if not any(options[target] for target in _TARGETS):
         return options
     chosen = set(names)
     rules = [(re.sub(r"([*?\[\]\\])", r"\\\1", row["name"]), row["type"]) for row in plan["tensors"]
              if row["name"] in chosen]
-    return {**options, "target_bpw": 0.0, "rules": rules}
+    return {**options, **dict.fromkeys(_TARGETS, 0), "rules": [*options.get("rules", ()), *rules]}
+
+
+def _joined_moments(file: Path, parts: "Sequence[Dict[str, Any]]") -> "Dict[str, Any]":
+    """The reports of the parts on the moments: each has used those of its own tensors."""
+    unused = set.intersection(*(set(part["unused"]) for part in parts))
+    return {"file": os.fspath(file), "used": sum(part["used"] for part in parts),
+            "without": sorted(name for part in parts for name in part["without"]),
+            "unused": [name for name in parts[0]["unused"] if name in unused]}
 
 
 def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]" = None, *, method: str = "fit",
              include: "Sequence[str]" = (), exclude: "Sequence[str]" = (), weights: Optional[Path] = None,
-             target_bpw: float = 0.0, requantize: bool = False, nan_to_zero: bool = False, activations: bool = False,
+             hessian: Optional[Path] = None, damping: float = 0.0, target_bpw: float = 0.0, max_size: int = 0,
+             min_snr: float = 0.0, max_error: float = 0.0, requantize: bool = False, nan_to_zero: bool = False, activations: bool = False,
              percentile: float = 0.0, portable_scales: bool = False, allow_damaged: bool = False, align: int = 0,
              dedup: bool = True, checksums: bool = True, name: Optional[str] = None, overwrite: bool = False,
              threads: int = 1, bytes_per_task: int = _TASK_BYTES) -> "Dict[str, Any]":
     """Quantizes a model on the workers of the current client, and writes the same bytes as `coffer quantize`.
 
     type : one for all matrices ("k4"), or a dict of patterns to types, of which the last match counts; not needed with
-    target_bpw. threads : of each task. bytes_per_task : tensors are read in tasks of about this size. The other options
+    a target. threads : of each task. bytes_per_task : tensors are read in tasks of about this size. The other options
     are those of the command. The file appears when it is complete; the result lists each tensor with its error.
     """
     if method not in _mcf._METHODS:
         raise ValueError(f"method is {method!r}; it can be {', '.join(_mcf._METHODS)}")
-    if type is None and not target_bpw:
-        raise ValueError("no type given; pass type=\"k4\", a dict of patterns to types, or target_bpw")
+    targets = {"target_bpw": target_bpw, "max_size": max_size, "min_snr": min_snr, "max_error": max_error}
+    if type is None and not any(targets.values()):
+        raise ValueError("no type given; pass type=\"k4\", a dict of patterns to types, or a target such as target_bpw")
     full = located(model)
     importance = None if weights is None else located(weights)
-    before, sizes = _files_of(full, importance)
+    moments = None if hessian is None else located(hessian)
+    before, sizes = _files_of(full, [importance, moments])
     options: "Dict[str, Any]" = {
-        "rules": _mcf.rules_of(type), "method": _mcf._METHODS[method], "include": list(include), "exclude": list(exclude),
-        "weights": importance, "target_bpw": target_bpw, "requantize": requantize, "nan_to_zero": nan_to_zero,
+        **_mcf.choice_of(type), "method": _mcf._METHODS[method], "include": list(include), "exclude": list(exclude),
+        "weights": importance, "hessian": moments, "damping": damping, **targets, "requantize": requantize, "nan_to_zero": nan_to_zero,
         "activations": activations, "percentile": percentile, "portable_scales": portable_scales,
         "allow_damaged": allow_damaged, "align": align, "name": name, "threads": threads}
     job = Job(out, overwrite, [full, *before])
@@ -99,12 +111,14 @@ def quantize(model: Path, out: Path, type: "Union[str, Mapping[str, str], None]"
         made = compute([work(full, job.folder, group, _fixed(options, plan, group), before, _core.version)
                         for group in _groups(names, sizes, bytes_per_task)])
         report = _core.quantize(named, job.joined(), {
-            **options, "parts": [path for path, _ in made], "threads": 0, "no_dedup": not dedup,
+            **_fixed(options, plan, names), "parts": [path for path, _ in made], "threads": 0, "no_dedup": not dedup,
             "no_checksums": not checksums}, None)
         expect(before)
         job.publish()
     rows = {row["name"]: row for _, part in made for row in part["tensors"]}
     report["tensors"] = [rows.get(row["name"], row) for row in report["tensors"]]
+    if hessian is not None and made:
+        report["moments"] = _joined_moments(hessian, [part["moments"] for _, part in made])
     report["small_scales"] += sum(part["small_scales"] for _, part in made)
     return report
 

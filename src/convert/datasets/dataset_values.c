@@ -2,6 +2,7 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sorted.h"
 #include "convert/datasets/dataset_input.h"
 #include "io/file.h"
 #include "outside/arrays/npy.h"
@@ -103,14 +104,7 @@ static coffer_status find_sample(uint64_t *out, const field_job *job, const char
         return read_sample_number(out, job, text, len, line, err);
     const char *key = coffer_mldf_field_at(job->set, job->key)->name;
     uint64_t hash = coffer__hash(len ? text : "", len), samples = coffer_mldf_sample_count(job->set);
-    size_t low = 0, high = (size_t)samples;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (job->names[middle].hash < hash)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = COFFER__COUNT_BELOW(job->names, (size_t)samples, named, hash, hash);
     if (low == samples || job->names[low].hash != hash)
         return REFUSE("line %" PRIu64 ": no sample has the %s '%.*s'", line, key, (int)(len < 60 ? len : 60),
                       text);

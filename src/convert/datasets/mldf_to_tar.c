@@ -1,11 +1,11 @@
 /* A training set as a WebDataset shard. */
-#include "base/bytes.h"
 #include "base/fail.h"
 #include "base/json_write.h"
 #include "base/memory.h"
 #include "base/real.h"
 #include "convert/datasets/dataset_input.h"
 #include "convert/datasets/mldf_export.h"
+#include "media/audio.h"
 #include "outside/archives/tar.h"
 #include "outside/arrays/npy.h"
 #include "outside/text/number.h"
@@ -227,22 +227,6 @@ static coffer_status put_schema(tar_export *export, coffer_error *err)
     return put_member(export, COFFER__TAR_SCHEMA, NULL, 0, err);
 }
 
-static void put_wav_header(coffer__buffer *out, const coffer_mldf_entry *entry, size_t size)
-{
-    uint8_t head[44] = "RIFF....WAVEfmt ....................data";
-    uint32_t frame = entry->channels * (entry->bit_depth / 8u);
-    coffer__store_u32(head + 4, 36 + (uint32_t)size);
-    coffer__store_u32(head + 16, 16);
-    coffer__store_u16(head + 20, 1);
-    coffer__store_u16(head + 22, entry->channels);
-    coffer__store_u32(head + 24, entry->sample_rate);
-    coffer__store_u32(head + 28, entry->sample_rate * frame);
-    coffer__store_u16(head + 32, (uint16_t)frame);
-    coffer__store_u16(head + 34, entry->bit_depth);
-    coffer__store_u32(head + 40, (uint32_t)size);
-    coffer__buffer_append(out, head, sizeof head);
-}
-
 static coffer_status put_npy_header(tar_export *export, coffer_error *err)
 {
     const coffer__mldf_export *common = &export->common;
@@ -273,7 +257,8 @@ static coffer_status put_value(tar_export *export, size_t index, coffer_error *e
         status = put_npy_header(export, err);
     } else if (field->kind == COFFER_MLDF_ENTRY_AUDIO && common->entry.codec == 0 &&
                common->entry.bit_depth) {
-        put_wav_header(&export->front, &common->entry, size);
+        coffer__wav_put_header(&export->front, common->entry.channels, common->entry.sample_rate,
+                               common->entry.bit_depth, size);
     }
     export->name.len = 0;
     coffer__buffer_printf(&export->name, "%s.%s", coffer__buffer_text(&export->stem),

@@ -62,76 +62,17 @@ static bool gguf_file_type_of(uint32_t *out, const coffer__gguf_type *type)
 #define QUANTIZATION_VERSION 2
 
 typedef struct gguf_export {
-    coffer__buffer *out;
+    coffer__gguf_keys keys;
     const coffer_mcf *model;
     const coffer_mcf_model_info *info;
     const coffer_limits *limits;
     const coffer__gguf_type *main_type;
+    const coffer__gguf_hf *hf; /* NULL: the tensors keep their names */
     const char *arch;
-    char **names; /* of the keys so far */
-    size_t count, capacity;
     /* Keys of the table whose field was changed since they came from GGUF: the field is written. */
     const coffer_mcf_kv *stale[16];
     size_t stale_count;
 } gguf_export;
-
-/* Notes the name of a key that is about to be written. */
-static coffer_status note(gguf_export *export, const char *prefix, const char *name, size_t name_len,
-                          coffer_error *err)
-{
-    size_t prefix_len = strlen(prefix);
-    coffer_status status = coffer__array_reserve_one(&export->names, &export->capacity, export->count,
-                                                     sizeof *export->names, err);
-    if (status)
-        return status;
-    char *whole = coffer__malloc(prefix_len + name_len + 1);
-    if (!whole)
-        return coffer__fail_no_memory(err, prefix_len + name_len + 1);
-    memcpy(whole, prefix, prefix_len);
-    memcpy(whole + prefix_len, name, name_len);
-    whole[prefix_len + name_len] = 0;
-    export->names[export->count++] = whole;
-    return COFFER_OK;
-}
-
-/* Name and type of a key; the value comes next. */
-static coffer_status put_key(gguf_export *export, const char *prefix, const char *name,
-                             coffer__gguf_value type, coffer_error *err)
-{
-    coffer_status status = note(export, prefix, name, strlen(name), err);
-    if (status)
-        return status;
-    const char *whole = export->names[export->count - 1];
-    coffer__gguf_put_key(export->out, whole, strlen(whole), type);
-    return COFFER_OK;
-}
-
-static coffer_status put_text(gguf_export *export, const char *prefix, const char *name, const char *text,
-                              size_t len, coffer_error *err)
-{
-    coffer_status status = put_key(export, prefix, name, COFFER__GGUF_STRING, err);
-    if (!status)
-        coffer__gguf_put_string(export->out, text, len);
-    return status;
-}
-
-static coffer_status put_u32(gguf_export *export, const char *prefix, const char *name, uint32_t value,
-                             coffer_error *err)
-{
-    coffer_status status = put_key(export, prefix, name, COFFER__GGUF_U32, err);
-    if (!status)
-        coffer__gguf_put_integer(export->out, COFFER__GGUF_U32, value);
-    return status;
-}
-
-static coffer_status put_f32(gguf_export *export, const char *prefix, const char *name, float value,
-                             coffer_error *err)
-{
-    coffer_status status = put_key(export, prefix, name, COFFER__GGUF_F32, err);
-    if (!status)
-        coffer__gguf_put_float(export->out, COFFER__GGUF_F32, (double)value);
-    return status;
-}
 
 /* ---- The table ---- */
 
@@ -213,7 +154,7 @@ static coffer_status put_file_type(gguf_export *export, uint32_t kept, coffer_er
     if (export->main_type && !coffer__gguf_file_type_fits(kept, export->main_type) &&
         !gguf_file_type_of(&value, export->main_type))
         return COFFER_OK;
-    return put_u32(export, "", COFFER__GGUF_FILE_TYPE, value, err);
+    return coffer__gguf_keys_u32(&export->keys, "", COFFER__GGUF_FILE_TYPE, value, err);
 }
 
 static coffer_status put_kv(gguf_export *export, const char *prefix, const char *name,
@@ -221,11 +162,11 @@ static coffer_status put_kv(gguf_export *export, const char *prefix, const char 
 {
     switch (kv->type) {
     case COFFER_MCF_KV_U32:
-        return put_u32(export, prefix, name, kv->u32, err);
+        return coffer__gguf_keys_u32(&export->keys, prefix, name, kv->u32, err);
     case COFFER_MCF_KV_F32:
-        return put_f32(export, prefix, name, kv->f32, err);
+        return coffer__gguf_keys_f32(&export->keys, prefix, name, kv->f32, err);
     default:
-        return put_text(export, prefix, name, kv->text, kv->text_len, err);
+        return coffer__gguf_keys_text(&export->keys, prefix, name, kv->text, kv->text_len, err);
     }
 }
 
@@ -239,13 +180,14 @@ static coffer_status put_json(gguf_export *export, const char *name, const char 
     if (kv->type != COFFER_MCF_KV_STRING)
         return coffer__fail(err, COFFER_E_BAD_VALUE, COFFER_OFFSET_NONE,
                             "the key \"%s\" of ModelInfo must contain JSON, but is a number", kv->key);
-    coffer_status status = note(export, "", name, name_len, err);
+    coffer_status status = coffer__gguf_keys_note(&export->keys, "", name, name_len, err);
     if (status)
         return status;
-    coffer__gguf_put_string(export->out, name, name_len);
+    coffer__gguf_put_string(export->keys.out, name, name_len);
     status = coffer__json_parse(&json, kv->text, kv->text_len, 0, export->limits, &failure);
     if (!status)
-        status = coffer__gguf_from_json(export->out, type, strlen(type), coffer__json_root(json), &failure);
+        status =
+            coffer__gguf_from_json(export->keys.out, type, strlen(type), coffer__json_root(json), &failure);
     coffer__json_free(json);
     return status ? coffer__fail(err, status, COFFER_OFFSET_NONE, "the key \"%s\" of ModelInfo: %s", kv->key,
                                  failure.text)
@@ -294,8 +236,8 @@ static coffer_status put_fields(gguf_export *export, coffer_error *err)
                           field->is_float ? (double)real : bits) ||
             (field->is_float ? real == 0 : bits == 0))
             continue;
-        status = field->is_float ? put_f32(export, export->arch, field->key, real, err)
-                                 : put_u32(export, export->arch, field->key, bits, err);
+        status = field->is_float ? coffer__gguf_keys_f32(&export->keys, export->arch, field->key, real, err)
+                                 : coffer__gguf_keys_u32(&export->keys, export->arch, field->key, bits, err);
     }
     /* An import keeps the key only for other types. */
     if (!status && (info->rope_type == 2 || info->rope_type == 3)) {
@@ -303,27 +245,29 @@ static coffer_status put_fields(gguf_export *export, coffer_error *err)
         if (kept && export->stale_count < sizeof export->stale / sizeof *export->stale)
             export->stale[export->stale_count++] = kept;
         const char *rope = coffer_mcf_rope_name(info->rope_type);
-        status = put_text(export, export->arch, ".rope.scaling.type", rope, strlen(rope), err);
+        status = coffer__gguf_keys_text(&export->keys, export->arch, ".rope.scaling.type", rope, strlen(rope),
+                                        err);
     }
     /* An import takes a frequency base for standard rotary positions. */
     if (!status && info->rope_type < 2 && info->rope_type != (uint32_t)(info->rope_freq_base > 0))
-        status = put_u32(export, "", COFFER__GGUF_ROPE_TYPE, info->rope_type, err);
+        status = coffer__gguf_keys_u32(&export->keys, "", COFFER__GGUF_ROPE_TYPE, info->rope_type, err);
     return status;
 }
 
 static coffer_status put_names(gguf_export *export, coffer_error *err)
 {
     const char *name = export->info->model_name, *base = export->info->base_model;
-    coffer_status status =
-        put_text(export, "", "general.architecture", export->arch, strlen(export->arch), err);
+    coffer_status status = coffer__gguf_keys_text(&export->keys, "", "general.architecture", export->arch,
+                                                  strlen(export->arch), err);
     const coffer_mcf_kv *kept = find_kept(export, "", "general.name");
     if (!status && name && *name && !(kept && is_filled(export, kept))) {
         if (kept)
             export->stale[export->stale_count++] = kept;
-        status = put_text(export, "", "general.name", name, strlen(name), err);
+        status = coffer__gguf_keys_text(&export->keys, "", "general.name", name, strlen(name), err);
     }
     if (!status && base && *base && !find_kept(export, "", "general.base_model.0.name"))
-        status = put_text(export, "", "general.base_model.0.name", base, strlen(base), err);
+        status =
+            coffer__gguf_keys_text(&export->keys, "", "general.base_model.0.name", base, strlen(base), err);
     return status;
 }
 
@@ -353,8 +297,9 @@ static coffer_status put_sections(gguf_export *export, coffer_error *err)
             coffer__buffer_printf(&number, ".%u", (unsigned)version);
         status = coffer_mcf_read_section(&bytes, &len, export->model, type, err);
         if (!status)
-            status = put_text(export, COFFER__GGUF_FROM_SECTION, name ? name : coffer__buffer_text(&number),
-                              (const char *)bytes, len, err);
+            status = coffer__gguf_keys_text(&export->keys, COFFER__GGUF_FROM_SECTION,
+                                            name ? name : coffer__buffer_text(&number), (const char *)bytes,
+                                            len, err);
         coffer_free(bytes);
         coffer__buffer_free(&number);
     }
@@ -372,8 +317,9 @@ static coffer_status put_files(gguf_export *export, coffer_error *err)
         size_t len = 0;
         status = coffer_mcf_read_file(&bytes, &len, export->model, files[i].name, err);
         if (!status)
-            status = put_text(export, is_head ? COFFER__GGUF_FROM_HEAD : COFFER__GGUF_FROM_FILE,
-                              files[i].name, (const char *)bytes, len, err);
+            status = coffer__gguf_keys_text(&export->keys,
+                                            is_head ? COFFER__GGUF_FROM_HEAD : COFFER__GGUF_FROM_FILE,
+                                            files[i].name, (const char *)bytes, len, err);
         coffer_free(bytes);
     }
     return status;
@@ -381,14 +327,48 @@ static coffer_status put_files(gguf_export *export, coffer_error *err)
 
 /* ---- Everything ---- */
 
-/* The architecture name for GGUF: the original one, else that of the family. */
+/* The architecture name for GGUF: that of llama.cpp, the original one, or that of the family. */
 static const char *find_arch(const gguf_export *export)
 {
+    if (export->hf)
+        return export->hf->arch->name;
     const coffer_mcf_kv *kept = find_kept(export, "", "general.architecture");
     return kept && kept->type == COFFER_MCF_KV_STRING && *kept->text &&
                    coffer__mcf_arch_of(kept->text) == export->info->arch
                ? kept->text
                : coffer_mcf_arch_name(export->info->arch);
+}
+
+static coffer_status put_names_kind(coffer__gguf_keys *keys, const coffer__gguf_hf *hf, coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer__buffer_printf(&text, COFFER__GGUF_NAMES_HF);
+    if (hf->has_prefix)
+        coffer__buffer_printf(&text, ":%s.", hf->arch->model_type);
+    coffer_status status = text.failed ? coffer__fail_no_memory(err, text.len)
+                                       : coffer__gguf_keys_text(keys, "", COFFER__GGUF_NAMES,
+                                                                coffer__buffer_text(&text), text.len, err);
+    coffer__buffer_free(&text);
+    return status;
+}
+
+/* Keys that llama.cpp needs and the model has in its files only. */
+static coffer_status put_derived(gguf_export *export, coffer__gguf_written *written, coffer_error *err)
+{
+    coffer__gguf_keys *keys = &export->keys;
+    uint32_t file_type;
+    coffer_status status = COFFER_OK;
+    coffer__gguf_keys_derive(keys);
+    if (export->main_type && gguf_file_type_of(&file_type, export->main_type))
+        status = coffer__gguf_keys_u32(keys, "", COFFER__GGUF_FILE_TYPE, file_type, err);
+    if (!status)
+        status = coffer__gguf_put_config(keys, export->hf, err);
+    if (!status)
+        status =
+            coffer__gguf_put_tokenizer(keys, written->reason, export->hf, export->model, export->limits, err);
+    if (!status)
+        status = put_names_kind(keys, export->hf, err);
+    return status ? status : coffer__gguf_keys_finish(keys, err);
 }
 
 static int by_text(const void *left, const void *right)
@@ -398,12 +378,13 @@ static int by_text(const void *left, const void *right)
 
 static coffer_status check_duplicates(gguf_export *export, coffer_error *err)
 {
-    if (export->count)
-        qsort(export->names, export->count, sizeof *export->names, by_text);
-    for (size_t i = 1; i < export->count; i++) {
-        if (strcmp(export->names[i - 1], export->names[i]) == 0)
+    coffer__gguf_keys *keys = &export->keys;
+    if (keys->count)
+        qsort(keys->names, keys->count, sizeof *keys->names, by_text);
+    for (size_t i = 1; i < keys->count; i++) {
+        if (strcmp(keys->names[i - 1], keys->names[i]) == 0)
             return coffer__fail(err, COFFER_E_DUPLICATE, COFFER_OFFSET_NONE,
-                                "ModelInfo has the GGUF key \"%s\" twice", export->names[i]);
+                                "ModelInfo has the GGUF key \"%s\" twice", keys->names[i]);
     }
     return COFFER_OK;
 }
@@ -414,17 +395,24 @@ static void describe_keys(coffer__gguf_written *written, const gguf_export *expo
     enum { MISTRAL = 2 };
     uint32_t arch = export->info->arch;
     written->arch = export->arch;
-    written->has_arch = find_kept(export, "", "general.architecture") ? strcmp(export->arch, "unknown") != 0
-                                                                      : arch != 0 && arch != MISTRAL;
-    written->has_tokenizer = find_kept(export, "", "tokenizer.ggml.model") != NULL;
-    written->key_count = export->count;
+    written->has_arch =
+        export->hf || (find_kept(export, "", "general.architecture") ? strcmp(export->arch, "unknown") != 0
+                                                                     : arch != 0 && arch != MISTRAL);
+    written->has_tokenizer = coffer__gguf_keys_have(&export->keys, "", "tokenizer.ggml.model");
+    written->key_count = export->keys.count;
 }
 
 coffer_status coffer__gguf_put_model(coffer__buffer *out, coffer__gguf_written *written,
                                      const coffer_mcf *model, const coffer_limits *limits, coffer_error *err)
 {
     static const coffer_mcf_model_info nothing = COFFER_MCF_MODEL_INFO_INIT;
-    gguf_export export = { .out = out, .model = model, .limits = limits, .main_type = written->main_type };
+    gguf_export export = {
+        .keys = { .out = out, .first_derived = SIZE_MAX },
+        .model = model,
+        .limits = limits,
+        .main_type = written->main_type,
+        .hf = written->hf,
+    };
     coffer_status status = coffer_mcf_get_model_info(&export.info, model, err);
     if (status == COFFER_E_MISSING) {
         export.info = &nothing;
@@ -437,20 +425,21 @@ coffer_status coffer__gguf_put_model(coffer__buffer *out, coffer__gguf_written *
     if (!status)
         status = put_fields(&export, err);
     if (!status && written->quantized && !find_kept(&export, "", "general.quantization_version"))
-        status = put_u32(&export, "", "general.quantization_version", QUANTIZATION_VERSION, err);
+        status = coffer__gguf_keys_u32(&export.keys, "", "general.quantization_version", QUANTIZATION_VERSION,
+                                       err);
     if (!status)
         status = put_table(&export, err);
     if (!status)
         status = put_sections(&export, err);
     if (!status)
         status = put_files(&export, err);
+    if (!status && export.hf)
+        status = put_derived(&export, written, err);
     if (!status && out->failed)
         status = coffer__fail_no_memory(err, out->len);
     if (!status)
         status = check_duplicates(&export, err);
     describe_keys(written, &export);
-    for (size_t i = 0; i < export.count; i++)
-        coffer__free(export.names[i]);
-    coffer__free(export.names);
+    coffer__gguf_keys_free(&export.keys);
     return status;
 }

@@ -40,7 +40,9 @@ typedef struct gguf_import {
     const coffer__gguf *gguf;
     char *arch; /* general.architecture, or NULL */
     bool has_config;
-    bool has_vocab_size; /* a key, whatever its value */
+    bool has_vocab_size;           /* a key, whatever its value */
+    bool was_renamed;              /* the architecture is that of config.json */
+    coffer__tensors_names derived; /* keys that config.json and tokenizer.json give again */
 } gguf_import;
 
 /* ---- Values ---- */
@@ -361,6 +363,14 @@ static bool is_kv(const coffer__gguf_key *key)
 
 /* ---- Everything ---- */
 
+/* True for keys that say the same as the files of the model. */
+static bool is_derived(const gguf_import *import, const char *name)
+{
+    return strcmp(name, COFFER__GGUF_DERIVED) == 0 ||
+           (import->was_renamed && strcmp(name, "general.architecture") == 0) ||
+           coffer__tensors_names_have(&import->derived, name);
+}
+
 static coffer_status take_key(gguf_import *import, const coffer__gguf_key *key, coffer_error *err)
 {
     const coffer__gguf_field *field = find_field(import, key->name);
@@ -371,7 +381,8 @@ static coffer_status take_key(gguf_import *import, const coffer__gguf_key *key, 
     coffer_status status = COFFER_OK;
     bool done = false;
     /* Damage becomes a section. */
-    if (strcmp(key->name, "general.alignment") == 0 || strcmp(key->name, COFFER__TENSORS_DAMAGED_KEY) == 0)
+    if (strcmp(key->name, "general.alignment") == 0 || strcmp(key->name, COFFER__TENSORS_DAMAGED_KEY) == 0 ||
+        is_derived(import, key->name))
         return COFFER_OK;
     if (section)
         return add_section(import, key, section, version, err);
@@ -481,17 +492,23 @@ static coffer_status fill_gaps(gguf_import *import, coffer_error *err)
     return status;
 }
 
-coffer_status coffer__gguf_to_pack(coffer__mcf_pack *pack, const coffer__gguf *gguf, coffer_error *err)
+coffer_status coffer__gguf_to_pack(coffer__mcf_pack *pack, const coffer_tensors *set, coffer_error *err)
 {
+    const coffer__gguf *gguf = coffer__gguf_of(set);
     gguf_import import = { .pack = pack, .gguf = gguf };
     coffer_status status = check_split(gguf, err);
     import.has_config = coffer__gguf_find(gguf, COFFER__GGUF_FROM_SECTION "config.json") != NULL;
+    import.was_renamed = import.has_config && coffer__gguf_find(gguf, COFFER__GGUF_NAMES);
+    if (!status && import.was_renamed)
+        status = coffer__tensors_recorded_names(&import.derived, set, COFFER__GGUF_DERIVED, err);
+    coffer__tensors_names_sort(&import.derived);
     if (!status)
         status = take_architecture(&import, err);
     for (size_t i = 0; !status && i < gguf->key_count; i++)
         status = take_key(&import, &gguf->keys[i], err);
     if (!status)
         status = fill_gaps(&import, err);
+    coffer__tensors_names_free(&import.derived);
     coffer__free(import.arch);
     return status;
 }

@@ -12,6 +12,9 @@
  *                                      its version after a dot when that is not 1: "0x00000200.2"
  *   mcf.file.NAME                      another file of the model's folder
  *   mcf.safetensors_head.NAME          the head of a safetensors file
+ *   mcf.names                          the tensors had other names: "huggingface"
+ *   mcf.derived_keys                   keys that were computed from config.json and tokenizer.json; not
+ *                                      imported, and neither is this list
  *
  * A value that its field cannot hold exactly, such as an architecture "qwen2", is also kept as a key,
  * which an export prefers to the field. general.alignment is layout and is left out. */
@@ -20,6 +23,7 @@
 
 #include "base/json.h"
 #include "coffer/mcf.h"
+#include "convert/models/gguf_keys.h"
 #include "convert/models/mcf_pack.h"
 #include "outside/models/gguf.h"
 
@@ -43,10 +47,10 @@ typedef struct coffer__gguf_field {
 extern const coffer__gguf_field coffer__gguf_fields[];
 extern const size_t coffer__gguf_field_count;
 
-/* Adds the metadata of the file to the pack: fields and keys to its ModelInfo, and the sections that came
+/* Adds the metadata of a GGUF set to the pack: fields and keys to its ModelInfo, and the sections that came
  * from an MCF file. The model keeps its name unless the options give one. COFFER_E_UNSUPPORTED for a part
  * of a split model. */
-coffer_status coffer__gguf_to_pack(coffer__mcf_pack *pack, const coffer__gguf *gguf, coffer_error *err);
+coffer_status coffer__gguf_to_pack(coffer__mcf_pack *pack, const coffer_tensors *set, coffer_error *err);
 
 /* ---- general.file_type names the type of most weights ---- */
 
@@ -67,10 +71,12 @@ bool coffer__gguf_file_type_fits(uint32_t file_type, const coffer__gguf_type *ty
 typedef struct coffer__gguf_written {
     bool quantized;                     /* some tensors are stored as blocks */
     const coffer__gguf_type *main_type; /* of most weights; NULL without weights */
+    const coffer__gguf_hf *hf;          /* the tensors have the names of llama.cpp; NULL: their own */
     /* Set by the call: */
     uint64_t key_count;
     const char *arch;             /* borrowed from the model */
     bool has_arch, has_tokenizer; /* as llama.cpp knows them */
+    char reason[160];             /* what is wrong with the tokenizer; "" = nothing */
 } coffer__gguf_written;
 
 /* Appends the keys for the metadata of the model. */

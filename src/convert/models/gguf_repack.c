@@ -2,6 +2,7 @@
 #include "convert/models/gguf_repack.h"
 
 #include "base/bytes.h"
+#include "base/checked.h"
 #include "base/dtype.h"
 #include "base/elements.h"
 #include "base/fail.h"
@@ -82,9 +83,18 @@ static coffer__repack_block load_block(const payload_reader *reader, uint64_t pl
     return block;
 }
 
+/* Rows that are not whole super-blocks of GGUF: each block of 32 gets a scale of its own. */
+static bool is_narrow(const coffer_tensor *tensor)
+{
+    const coffer__quant_type *type = coffer__quant_find_type(tensor->dtype);
+    return type && type->family == COFFER__QUANT_SUPERS && tensor->dims[1] % COFFER__QUANT_SUPER != 0;
+}
+
 static uint32_t block_type_of(const coffer_tensor *tensor)
 {
     uint64_t columns = tensor->rank == 2 ? tensor->dims[1] : 0;
+    if (columns && columns % COFFER__QUANT_BLOCK == 0 && is_narrow(tensor))
+        return tensor->dtype == COFFER_DTYPE_K6 ? COFFER__GGUF_Q8_0 : COFFER__GGUF_Q4_0;
     switch (tensor->dtype) {
     case COFFER_DTYPE_Q8:
         return columns % COFFER__QUANT_BLOCK == 0 ? COFFER__GGUF_Q8_0 : 0;
@@ -117,6 +127,85 @@ static coffer_status scales_fit(bool *out, bool *exact, const payload_reader *re
     return status;
 }
 
+/* Reads one row of a tensor with narrow rows. */
+static coffer_status read_narrow(const payload_reader *reader, uint64_t row, coffer_error *err)
+{
+    const coffer__quant_layout *layout = &reader->layout;
+    uint64_t blocks = layout->blocks_per_row, supers = layout->supers_per_row;
+    coffer_status status =
+        read_region(reader->scales, reader, COFFER__QUANT_SCALES, row * supers, supers, 2, err);
+    if (!status)
+        status = read_region(reader->subs, reader, COFFER__QUANT_SUBS, row * blocks, blocks, 1, err);
+    if (!status)
+        status = read_region(reader->codes, reader, COFFER__QUANT_CODES, row * blocks, blocks,
+                             (size_t)layout->type->bits * 4, err);
+    return status;
+}
+
+/* A block of 32 codes whose scale is the product of both scales, rounded. False when it is not finite. */
+static bool load_narrow(coffer__repack_block *out, const payload_reader *reader, uint64_t block)
+{
+    unsigned bits = reader->layout.type->bits;
+    float super = coffer__f16_to_f32(coffer__load_u16(reader->scales + block / 8 * 2));
+    out->scale = coffer__f16_from_f32(super * ((float)reader->subs[block] * 0.03125f));
+    coffer__repack_unpack_codes(out->codes, reader->codes + block * bits * 4, bits, COFFER__QUANT_BLOCK);
+    return isfinite(coffer__f16_to_f32(out->scale));
+}
+
+/* Memory for a row. */
+static coffer_status open_narrow(payload_reader *reader, const coffer_tensors *set, size_t index,
+                                 coffer_error *err)
+{
+    const coffer_tensor *tensor = coffer_tensors_at(set, index);
+    size_t blocks;
+    *reader = (payload_reader){ .set = set, .index = index };
+    coffer_status status =
+        coffer__quant_plan(&reader->layout, tensor->dtype, tensor->rank, tensor->dims, false, err);
+    if (status)
+        return status;
+    size_t code_bytes = (size_t)reader->layout.type->bits * 4;
+    if (!coffer__to_size(&blocks, reader->layout.blocks_per_row) || blocks > SIZE_MAX / (3 + code_bytes))
+        return coffer__fail_no_memory(err, reader->layout.blocks_per_row);
+    reader->scales = coffer__malloc(blocks * (3 + code_bytes));
+    if (!reader->scales)
+        return coffer__fail_no_memory(err, blocks * (3 + code_bytes));
+    reader->subs = reader->scales + 2 * blocks;
+    reader->codes = reader->subs + blocks;
+    return COFFER_OK;
+}
+
+/* Each row of a tensor with narrow rows as blocks of that type. put : NULL = only finds out whether they fit.
+ */
+static coffer_status each_narrow(bool *fits, const coffer_tensors *set, size_t index,
+                                 const coffer__gguf_type *type, coffer__tensors_stream *stream,
+                                 coffer__tensors_put put, void *context, coffer_error *err)
+{
+    payload_reader reader;
+    uint8_t *out = NULL;
+    coffer_status status = open_narrow(&reader, set, index, err);
+    uint64_t blocks = status ? 0 : reader.layout.blocks_per_row;
+    if (!status) {
+        out = coffer__alloc_array((size_t)blocks, type->bytes);
+        status = out ? COFFER_OK : coffer__fail_no_memory(err, blocks * type->bytes);
+    }
+    *fits = true;
+    for (uint64_t row = 0; !status && *fits && row < reader.layout.rows; row++) {
+        status = read_narrow(&reader, row, err);
+        for (uint64_t i = 0; !status && *fits && i < blocks; i++) {
+            coffer__repack_block block;
+            *fits = load_narrow(&block, &reader, i);
+            coffer__repack_to_gguf(out + i * type->bytes, &block, type->id);
+        }
+        if (!status && put)
+            status = put(context, out, (size_t)blocks * type->bytes, err);
+        if (!status && put)
+            status = coffer__tensors_stream_count(stream, blocks * type->bytes, err);
+    }
+    coffer__free(out);
+    close_reader(&reader);
+    return status;
+}
+
 coffer_status coffer__gguf_repack_type(const coffer__gguf_type **out, bool *exact, const coffer_tensors *set,
                                        size_t index, coffer_error *err)
 {
@@ -126,7 +215,10 @@ coffer_status coffer__gguf_repack_type(const coffer__gguf_type **out, bool *exac
     bool fits = type != 0;
     coffer_status status = COFFER_OK;
     *exact = true;
-    if (type == COFFER__GGUF_Q6_K || type == COFFER__GGUF_Q4_K) {
+    if (type && is_narrow(tensor)) {
+        *exact = false;
+        status = each_narrow(&fits, set, index, coffer__gguf_find_type(type), NULL, NULL, NULL, err);
+    } else if (type == COFFER__GGUF_Q6_K || type == COFFER__GGUF_Q4_K) {
         status = open_reader(&reader, set, index, err);
         if (!status)
             status = scales_fit(&fits, exact, &reader, err);
@@ -165,6 +257,9 @@ coffer_status coffer__gguf_repack_out(const coffer__chosen_tensor *chosen, const
                                       coffer_error *err)
 {
     payload_reader reader;
+    bool fits;
+    if (is_narrow(chosen->tensor))
+        return each_narrow(&fits, chosen->set, chosen->index, type, stream, put, context, err);
     uint8_t *blocks = coffer__malloc(BLOCKS_AT_ONCE * type->bytes);
     coffer_status status = open_reader(&reader, chosen->set, chosen->index, err);
     if (!status && !blocks)
@@ -181,8 +276,8 @@ coffer_status coffer__gguf_repack_out(const coffer__chosen_tensor *chosen, const
 /* Called for each run of blocks of a tensor. */
 typedef coffer_status (*take_run)(void *context, const uint8_t *blocks, size_t count, coffer_error *err);
 
-static coffer_status each_run(const coffer__gguf *gguf, const coffer__gguf_tensor *tensor, take_run take,
-                              void *context, coffer_error *err)
+static coffer_status each_run(const coffer_tensors *set, size_t index, const coffer__gguf_tensor *tensor,
+                              take_run take, void *context, coffer_error *err)
 {
     const coffer__gguf_type *type = tensor->type;
     uint8_t *memory = coffer__malloc(BLOCKS_AT_ONCE * type->bytes);
@@ -190,8 +285,8 @@ static coffer_status each_run(const coffer__gguf *gguf, const coffer__gguf_tenso
     uint64_t blocks = tensor->size / type->bytes;
     for (uint64_t first = 0; !status && first < blocks; first += BLOCKS_AT_ONCE) {
         uint64_t count = blocks - first < BLOCKS_AT_ONCE ? blocks - first : BLOCKS_AT_ONCE;
-        status = coffer_source_read_at(memory, gguf->src, tensor->offset + first * type->bytes,
-                                       (size_t)count * type->bytes, err);
+        status =
+            coffer_tensors_read(memory, set, index, first * type->bytes, (size_t)count * type->bytes, err);
         if (!status)
             status = take(context, memory, (size_t)count, err);
     }
@@ -243,7 +338,7 @@ coffer_status coffer__gguf_repack_dtype(coffer_dtype *out, const coffer_tensors 
     if (!tensor || tensor->rank != 2 || !tensor->size || !coffer__repack_knows(tensor->type->id))
         return COFFER_OK;
     block_survey survey = { .type = tensor->type, .fits = true };
-    coffer_status status = each_run(gguf, tensor, survey_run, &survey, err);
+    coffer_status status = each_run(set, index, tensor, survey_run, &survey, err);
     if (!status && survey.fits)
         *out = dtype_for(tensor->type->id, survey.smallest);
     return status;
@@ -332,7 +427,7 @@ coffer_status coffer__gguf_repack_in(float *largest, uint64_t *small_scales,
         writer.part = (coffer__quant_part)part;
         status = put_padding(&writer, layout.regions[part].offset, err);
         if (!status)
-            status = each_run(gguf, tensor, put_run, &writer, err);
+            status = each_run(chosen->set, chosen->index, tensor, put_run, &writer, err);
     }
     coffer__free(writer.memory);
     *largest = writer.largest;

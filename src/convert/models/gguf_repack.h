@@ -5,6 +5,8 @@
  *   q8, q4          Q8_0, Q4_0: one scale for 32 codes
  *   k6              Q6_K: d = super / 32, both scales of 32 elements = sub
  *   k4, k3, k2      Q4_K: d = super / 32, dmin = super / 4, scale and minimum = sub, code + 8
+ *   k6; k4, k3, k2  Q8_0; Q4_0, when a row is not a multiple of 256 elements: scale = super · sub / 32,
+ *                   which is rounded
  *   Q8_0, Q5_0, IQ4_NL   q8; Q4_0 : q4, or q8 when it has the code -8, which q4 must not have
  *   Q6_K, Q4_K      k6, k4, when they are as above: files that were converted from MCF */
 #ifndef COFFER_CONVERT_GGUF_REPACK_H

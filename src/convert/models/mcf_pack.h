@@ -89,7 +89,8 @@ typedef struct coffer__mcf_pack {
     coffer_mcf_pack_opts opts; /* all members there */
     coffer_limits limits;
     bool tensors_only;                 /* write no sections and files */
-    const char *also_read;             /* another input, which cannot be the output either; may be NULL */
+    bool hf_names;                     /* tensors of GGUF files get the names of transformers */
+    const char *also_read[2];          /* other inputs, which cannot be the output either; may be NULL */
     coffer__mcf_put_tensor put_tensor; /* for the tensors whose `quantize` is set; may be NULL when none is */
     void *put_context;
 } coffer__mcf_pack;

@@ -61,8 +61,10 @@ coffer_status coffer__mcf_pack_add_set(coffer__mcf_pack *pack, coffer_tensors *s
         return status;
     }
     pack->sets[pack->set_count++] = set;
-    const coffer__gguf *gguf = coffer__gguf_of(set);
-    return gguf ? coffer__gguf_to_pack(pack, gguf, err) : COFFER_OK;
+    if (!coffer__gguf_of(set))
+        return COFFER_OK;
+    status = coffer__gguf_to_pack(pack, set, err);
+    return status ? status : coffer__gguf_restore_names(set, pack->hf_names, pack->opts.notes, err);
 }
 
 /* The last part of a path, without trailing slashes; "" for the root. */
@@ -119,6 +121,12 @@ coffer_status coffer_mcf_pack(const char *out_path, const char *const *inputs, s
     for (size_t i = 0; !status && i < input_count; i++)
         status = coffer__fail_input(err, coffer__mcf_pack_add_input(&pack, inputs[i], err),
                                     input_count > 1 ? inputs[i] : NULL);
+    if (!status && pack.set_count == 0 && pack.resource_count == 0)
+        status = coffer__fail_input(err,
+                                    coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                                                 "neither tensors nor a configuration in it; name a folder, "
+                                                 "a .safetensors, .gguf or .mcf file"),
+                                    NULL);
     if (!status && !pack.info.model_name)
         status = coffer__mcf_pack_name(&pack, inputs[0], false, err);
     if (!status)

@@ -49,8 +49,10 @@ coffer_status coffer__mcf_pack_check_output(const char *out_path, const coffer__
     }
     if (pack->chat_template && is_same_file(&out, pack->chat_template_path))
         return fail_same(pack->chat_template_path, err);
-    if (pack->also_read && is_same_file(&out, pack->also_read))
-        return fail_same(pack->also_read, err);
+    for (size_t i = 0; i < sizeof pack->also_read / sizeof *pack->also_read; i++) {
+        if (pack->also_read[i] && is_same_file(&out, pack->also_read[i]))
+            return fail_same(pack->also_read[i], err);
+    }
     return COFFER_OK;
 }
 
@@ -99,8 +101,9 @@ static coffer_status add_metadata(coffer__mcf_pack *pack, coffer_error *err)
     if (!found->count)
         return coffer__mcf_info_add_text(&pack->info, COFFER__MCF_NO_METADATA_KEY, "", "none", 4, err);
     for (size_t i = 0; !status && i < found->count; i++) {
-        /* Becomes Damage of the tensors. */
-        if (strcmp(found->items[i].key, COFFER__TENSORS_DAMAGED_KEY) == 0)
+        /* They become Damage. */
+        if (strcmp(found->items[i].key, COFFER__TENSORS_DAMAGED_KEY) == 0 ||
+            strcmp(found->items[i].key, COFFER__TENSORS_LOST_KEY) == 0)
             continue;
         status = coffer__mcf_info_add_text(&pack->info, COFFER__MCF_METADATA_KEY, found->items[i].key,
                                            found->items[i].text, found->items[i].text_len, err);
@@ -245,6 +248,24 @@ static coffer_status record_damage(coffer_mcf_writer *writer, const coffer__chos
     if (!status && !chosen->as_is && count)
         status = coffer_mcf_writer_add_damage(writer, &whole, err);
     coffer__free(damages);
+    return status;
+}
+
+/* Tensors that a repair of the inputs could not save stay recorded as lost. */
+static coffer_status record_lost(coffer_mcf_writer *writer, const coffer__mcf_pack *pack, coffer_error *err)
+{
+    coffer__tensors_names lost = { 0 };
+    coffer_status status = COFFER_OK;
+    for (size_t i = 0; !status && i < pack->set_count; i++)
+        status = coffer__tensors_lost_names(&lost, pack->sets[i], err);
+    for (size_t i = 0; !status && i < lost.count; i++) {
+        coffer_mcf_damage damage = COFFER_MCF_DAMAGE_INIT;
+        damage.reason = COFFER_MCF_DAMAGE_LOST;
+        damage.name = lost.items[i];
+        damage.name_len = strlen(lost.items[i]);
+        status = coffer_mcf_writer_add_damage(writer, &damage, err);
+    }
+    coffer__tensors_names_free(&lost);
     return status;
 }
 
@@ -401,6 +422,8 @@ coffer_status coffer__mcf_pack_write_chosen(const char *out_path, coffer__mcf_pa
         status = reserve_index(writer, selection, err);
     if (!status)
         status = write_tensors(writer, pack, selection, err);
+    if (!status)
+        status = record_lost(writer, pack, err);
     if (!status)
         return coffer_mcf_writer_commit(writer, err);
     coffer_mcf_writer_discard(writer);

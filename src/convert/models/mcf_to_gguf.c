@@ -7,6 +7,7 @@
 #include "base/report.h"
 #include "convert/convert.h"
 #include "convert/models/gguf_model_info.h"
+#include "convert/models/gguf_names.h"
 #include "convert/models/gguf_repack.h"
 #include "convert/tensors/tensor_selection.h"
 #include "convert/tensors/tensors.h"
@@ -18,8 +19,8 @@
 
 const coffer_convert_option coffer__to_gguf_options[] = {
     COFFER__TENSOR_OPTIONS,
-    { "round-scales", NULL, "keep k types as blocks also where small scales have to be rounded" },
-    { "as-is", NULL, "keep long names and types of one-dimensional tensors, which llama.cpp refuses" },
+    { "round-scales", NULL, "keep k types as blocks also where their scales have to be rounded" },
+    { "as-is", NULL, "keep the names and types of all tensors, also those that llama.cpp refuses" },
     { NULL, NULL, NULL },
 };
 
@@ -37,14 +38,86 @@ typedef struct gguf_job {
     coffer_tensors *set;
     coffer__selection selection;
     export_tensor *tensors; /* one for each of the selection */
+    uint64_t end;           /* of their payloads */
     bool quantized;
     bool round_scales;
     size_t not_rounded; /* tensors that it would keep as blocks */
     bool as_is;         /* also names and types that llama.cpp refuses */
+    coffer__gguf_hf hf; /* of a model that gets the names of llama.cpp */
+    bool renamed;
+    size_t left_out; /* tensors that llama.cpp computes itself */
+    const char
+        *unknown; /* the first of the tensors that its architecture does not have; they keep their names */
+    size_t unknown_count;
     coffer__type_changes changes;
     coffer__tensors_stream *stream;
     coffer__sink *sink;
 } gguf_job;
+
+/* ---- Names and forms of llama.cpp ---- */
+
+/* A model of transformers has its embedding under one of its names. */
+static bool has_hf_names(const gguf_job *export)
+{
+    coffer__buffer name = COFFER__BUFFER_INIT;
+    bool found = false;
+    for (size_t i = 0; !found && i < coffer_tensors_count(export->set); i++) {
+        name.len = 0;
+        found = coffer__gguf_name_of(&name, export->hf.arch, coffer_tensors_at(export->set, i)->name) ==
+                    COFFER__GGUF_RENAMED &&
+                strcmp(coffer__buffer_text(&name), "token_embd.weight") == 0;
+    }
+    coffer__buffer_free(&name);
+    return found;
+}
+
+static coffer_status rename_chosen(coffer__gguf_match *match, gguf_job *export, coffer__chosen_tensor *chosen,
+                                   coffer_error *err)
+{
+    const char *name = chosen->tensor->name;
+    coffer__buffer gguf_name = COFFER__BUFFER_INIT;
+    coffer_status status = COFFER_OK;
+    *match = coffer__gguf_name_of(&gguf_name, export->hf.arch, name);
+    if (*match == COFFER__GGUF_UNKNOWN && !export->unknown_count++)
+        export->unknown = name;
+    if (gguf_name.failed)
+        status = coffer__fail_no_memory(err, gguf_name.len);
+    if (!status && *match == COFFER__GGUF_RENAMED) {
+        if (coffer__gguf_prefix_len(export->hf.arch, name))
+            export->hf.has_prefix = true;
+        status = coffer__gguf_reshape(export->set, chosen->index, export->hf.arch, name, export->hf.heads,
+                                      COFFER__TO_GGUF, err);
+        if (!status)
+            status = coffer__tensors_rename(export->set, chosen->index, coffer__buffer_text(&gguf_name), err);
+    }
+    coffer__buffer_free(&gguf_name);
+    return status;
+}
+
+/* Tensors of a model from transformers get the names, rows and numbers that llama.cpp expects. */
+static coffer_status rename_all(gguf_job *export, coffer_error *err)
+{
+    coffer__selection *selection = &export->selection;
+    size_t count = 0;
+    coffer_status status =
+        coffer__gguf_hf_open(&export->hf, coffer__mcf_model_of(export->set), &export->job->limits, err);
+    if (status || !export->hf.arch || !has_hf_names(export))
+        return status;
+    export->renamed = true;
+    for (size_t i = 0; !status && i < selection->count; i++) {
+        coffer__gguf_match match;
+        status = rename_chosen(&match, export, &selection->items[i], err);
+        if (match == COFFER__GGUF_LEFT_OUT) {
+            export->left_out++;
+            selection->bytes -= selection->items[i].size;
+        } else {
+            selection->items[count++] = selection->items[i];
+        }
+    }
+    if (!status)
+        selection->count = count;
+    return status;
+}
 
 /* ---- The plan ---- */
 
@@ -177,6 +250,7 @@ static coffer_status plan(gguf_job *export, coffer_error *err)
             status = coffer__fail(err, COFFER_E_SIZE_MISMATCH, COFFER_OFFSET_NONE,
                                   "the size of the tensors does not fit into 64 bits");
     }
+    export->end = end;
     return status;
 }
 
@@ -195,11 +269,15 @@ static void note_changes(const gguf_job *export)
 {
     coffer_report *notes = export->job->notes;
     coffer__type_changes_note(notes, &export->changes);
+    if (notes && export->left_out)
+        coffer__report_add(notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
+                           "%zu tensors were left out: llama.cpp has them in another form, or not at all",
+                           export->left_out);
     if (notes && export->not_rounded)
         coffer__report_add(
             notes, COFFER_E_UNSUPPORTED, COFFER_NOTE, COFFER_OFFSET_NONE,
-            "%zu of the decoded tensors have scales too small for blocks of GGUF: --round-scales "
-            "rounds them and keeps the tensors quantized",
+            "%zu of the decoded tensors have scales or rows that blocks of GGUF do not have: --round-scales "
+            "rounds the scales and keeps the tensors quantized",
             export->not_rounded);
 }
 
@@ -224,12 +302,22 @@ static void note_missing(const gguf_job *export, const coffer__gguf_written *wri
 {
     coffer__buffer text = COFFER__BUFFER_INIT;
     put_refused(&text, export);
+    if (export->unknown)
+        coffer__buffer_printf(
+            &text,
+            "tensors that its architecture \"%s\" does not have: %zu (\"%s\"; --exclude leaves "
+            "them out); ",
+            export->hf.arch->name, export->unknown_count, export->unknown);
     if (!written->has_arch)
         coffer__buffer_printf(&text, "general.architecture is \"%s\"; ", written->arch);
     if (export->selection.count && !has_tensor(export, "token_embd.weight"))
         coffer__buffer_printf(&text, "tensor names are not its own (no token_embd.weight); ");
     if (!written->has_tokenizer)
-        coffer__buffer_printf(&text, "no key tokenizer.ggml.model; ");
+        coffer__buffer_printf(&text, "%s; ",
+                              written->reason[0] ? written->reason : "no key tokenizer.ggml.model");
+    else if (written->reason[0])
+        coffer__report_add(export->job->notes, COFFER_E_UNSUPPORTED, COFFER_WARNING, COFFER_OFFSET_NONE, "%s",
+                           written->reason);
     if (text.len > 2) /* without the last separator */
         coffer__report_add(export->job->notes, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
                            "llama.cpp cannot run this file: %.*s", (int)text.len - 2,
@@ -261,28 +349,47 @@ static const coffer__gguf_type *main_type(const gguf_job *export)
     return totals.largest;
 }
 
+/* Returns the number of keys. */
+static unsigned put_names(coffer__buffer *keys, const char *key, const coffer__tensors_names *names)
+{
+    if (names->count == 0)
+        return 0;
+    coffer__gguf_put_key(keys, key, strlen(key), COFFER__GGUF_ARRAY);
+    coffer__tensors_names_put_gguf(keys, names);
+    return 1;
+}
+
+static const char rope_factors_name[] = "rope_freqs.weight";
+
 static coffer_status write_header(const gguf_job *export, coffer_error *err)
 {
     const coffer_mcf *model = coffer__mcf_model_of(export->set);
     coffer__buffer header = COFFER__BUFFER_INIT, keys = COFFER__BUFFER_INIT;
-    coffer__gguf_written written = { .quantized = export->quantized, .main_type = main_type(export) };
-    coffer__tensors_names damaged = { 0 };
+    coffer__gguf_written written = { .quantized = export->quantized,
+                                     .main_type = main_type(export),
+                                     .hf = export->renamed ? &export->hf : NULL };
+    coffer__tensors_names damaged = { 0 }, lost = { 0 };
     coffer_status status = coffer__gguf_put_model(&keys, &written, model, &export->job->limits, err);
     if (!status)
         status = coffer__tensors_damaged_names(&damaged, export->set, &export->selection, err);
-    if (damaged.count) {
-        static const char key[] = COFFER__TENSORS_DAMAGED_KEY;
-        coffer__gguf_put_key(&keys, key, sizeof key - 1, COFFER__GGUF_ARRAY);
-        coffer__tensors_names_put_gguf(&keys, &damaged);
-        written.key_count++;
-    }
+    if (!status)
+        status = coffer__tensors_lost_names(&lost, export->set, err);
+    written.key_count += put_names(&keys, COFFER__TENSORS_DAMAGED_KEY, &damaged);
+    written.key_count += put_names(&keys, COFFER__TENSORS_LOST_KEY, &lost);
     coffer__tensors_names_free(&damaged);
-    coffer__gguf_put_header(&header, export->selection.count, written.key_count);
+    coffer__tensors_names_free(&lost);
+    bool has_factors = export->renamed && export->hf.rope_factors;
+    coffer__gguf_put_header(&header, export->selection.count + has_factors, written.key_count);
     coffer__buffer_append(&header, keys.data, keys.len);
     for (size_t i = 0; i < export->selection.count; i++) {
         const coffer_tensor *tensor = export->selection.items[i].tensor;
         coffer__gguf_put_tensor(&header, tensor->name, strlen(tensor->name), tensor->rank, tensor->dims,
                                 export->tensors[i].type, export->tensors[i].offset);
+    }
+    if (has_factors) {
+        uint64_t dims[1] = { export->hf.rope_factor_count };
+        coffer__gguf_put_tensor(&header, rope_factors_name, sizeof rope_factors_name - 1, 1, dims,
+                                coffer__gguf_type_for(COFFER_DTYPE_F32), export->end);
     }
     coffer__buffer_fill(&header, 0, (0 - header.len) % COFFER__GGUF_ALIGNMENT);
     if (!status && header.failed)
@@ -315,6 +422,12 @@ static coffer_status write_tensors(gguf_job *export, coffer_error *err)
                 coffer__sink_fill(export->sink, 0,
                                   (0 - coffer__sink_position(export->sink)) % COFFER__GGUF_ALIGNMENT, err);
     }
+    if (!status && export->renamed && export->hf.rope_factors) {
+        size_t size = export->hf.rope_factor_count * sizeof *export->hf.rope_factors;
+        status = coffer__sink_write(export->sink, export->hf.rope_factors, size, err);
+        if (!status)
+            status = coffer__sink_fill(export->sink, 0, (0 - size) % COFFER__GGUF_ALIGNMENT, err);
+    }
     return status;
 }
 
@@ -331,6 +444,8 @@ static coffer_status prepare(gguf_job *export, coffer_error *err)
         status = coffer__selection_finish(&export->selection, (const coffer_tensors *const *)&export->set, 1,
                                           &export->settings.selection, err);
     export->as_is = coffer__job_has(export->job, "as-is");
+    if (!status && !export->as_is)
+        status = rename_all(export, err);
     export->round_scales = coffer__job_has(export->job, "round-scales");
     if (!status)
         status = plan(export, err);
@@ -361,6 +476,7 @@ coffer_status coffer__to_gguf(const coffer__convert_job *job, coffer_error *err)
     coffer__free(export.tensors);
     coffer__selection_free(&export.selection);
     coffer__tensors_settings_free(&export.settings);
+    coffer__gguf_hf_close(&export.hf);
     coffer_tensors_close(export.set);
     return status;
 }

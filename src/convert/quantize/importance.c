@@ -91,9 +91,7 @@ const char *coffer__importance_source(const coffer__importance *importance)
 
 /* ---- Looking up ---- */
 
-/* "blk.0.up.weight", then "blk.0.up", each followed by `end`. SIZE_MAX when neither exists, or without
- * memory. */
-static size_t find_named(const coffer_tensors *set, const char *name, const char *end)
+size_t coffer__importance_find(const coffer_tensors *set, const char *name, const char *end)
 {
     static const char weight[] = ".weight";
     size_t len = strlen(name), found = SIZE_MAX;
@@ -115,7 +113,7 @@ static size_t find_vector(const coffer__importance *importance, const char *name
 {
     if (importance->for_all)
         return coffer_tensors_count(importance->set) ? 0 : SIZE_MAX;
-    return find_named(importance->set, name, importance->sums ? COFFER__IMATRIX_SUMS : "");
+    return coffer__importance_find(importance->set, name, importance->sums ? COFFER__IMATRIX_SUMS : "");
 }
 
 bool coffer__importance_has(const coffer__importance *importance, const char *name)
@@ -137,7 +135,7 @@ static coffer_status read_divisor(double *out, const coffer__importance *importa
     }
     if (!importance->sums)
         return COFFER_OK;
-    size_t counts = find_named(importance->set, name, COFFER__IMATRIX_COUNTS);
+    size_t counts = coffer__importance_find(importance->set, name, COFFER__IMATRIX_COUNTS);
     if (counts == SIZE_MAX)
         return coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
                             "\"%s\" has sums and no " COFFER__IMATRIX_COUNTS, name);

@@ -22,6 +22,10 @@ bool coffer__importance_has(const coffer__importance *importance, const char *na
 coffer_status coffer__importance_read(float **out, const coffer__importance *importance, const char *name,
                                       uint64_t columns, coffer_error *err);
 
+/* The tensor "blk.0.up.weight", then "blk.0.up", each followed by `end`. SIZE_MAX when neither exists, or
+ * without memory. */
+size_t coffer__importance_find(const coffer_tensors *set, const char *name, const char *end);
+
 /* ---- Importance matrices of llama.cpp in their first layout: no magic, little-endian ----
  *
  *   i32 entries | for each: i32 length, name | i32 calls | i32 values | f32 × values, calls times the mean

@@ -15,6 +15,21 @@ COFFER__INIT_FUNCTION(coffer_mcf_quantize_opts, COFFER_MCF_QUANTIZE_OPTS_INIT)
 
 /* ---- Options ---- */
 
+static bool has_size(const coffer_mcf_quantize_opts *opts)
+{
+    return opts->target_bpw > 0 || opts->max_size > 0;
+}
+
+static bool has_quality(const coffer_mcf_quantize_opts *opts)
+{
+    return opts->min_snr > 0 || opts->max_error > 0;
+}
+
+static bool has_target(const coffer_mcf_quantize_opts *opts)
+{
+    return has_size(opts) || has_quality(opts);
+}
+
 static coffer_status check_rule(const coffer_mcf_quantize_rule *rule, const coffer_mcf_quantize_opts *opts,
                                 coffer_error *err)
 {
@@ -27,10 +42,60 @@ static coffer_status check_rule(const coffer_mcf_quantize_rule *rule, const coff
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "%s is for weights: activations are int8 or int4",
                             coffer_dtype_name(rule->dtype));
-    if (!rule->glob && opts->target_bpw > 0)
+    if (!rule->glob && (opts->preset || has_target(opts)))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "%s for all tensors contradicts a target, which chooses the types",
-                            rule->dtype ? coffer_dtype_name(rule->dtype) : "keep");
+                            "%s for all tensors contradicts %s, which chooses the types",
+                            rule->dtype ? coffer_dtype_name(rule->dtype) : "keep",
+                            opts->preset ? opts->preset : "a target");
+    return COFFER_OK;
+}
+
+static coffer_status check_targets(const coffer_mcf_quantize_opts *opts, coffer_error *err)
+{
+    if (!(opts->target_bpw >= 0) || isinf(opts->target_bpw))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "invalid target of %g bits per weight", opts->target_bpw);
+    if (!(opts->min_snr >= 0) || isinf(opts->min_snr))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "invalid target of %g dB",
+                            opts->min_snr);
+    if (!(opts->max_error >= 0 && opts->max_error < 1))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a relative error of %g is not between 0 and 1", opts->max_error);
+    if (has_size(opts) && has_quality(opts))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a target for the size and one for the quality contradict each other");
+    if (has_target(opts) && opts->activations)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "a target chooses types for weights, not for activations");
+    return COFFER_OK;
+}
+
+static coffer_status check_preset(const coffer_mcf_quantize_opts *opts, coffer_error *err)
+{
+    if (opts->preset && !coffer_mcf_quantize_preset(opts->preset))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "unknown mixture of types \"%s\"", opts->preset);
+    if (opts->preset && opts->activations)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s is for weights: activations are int8 or int4", opts->preset);
+    if (opts->preset && has_target(opts))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s contradicts a target, which chooses the types", opts->preset);
+    return COFFER_OK;
+}
+
+static coffer_status check_moments(const coffer_mcf_quantize_opts *opts, coffer_error *err)
+{
+    if (opts->hessian && opts->method != COFFER_QUANT_FIT)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "%s ignores second moments: use them with fit",
+                            opts->method == COFFER_QUANT_ABSMAX ? "absmax" : "exact");
+    if (opts->hessian && opts->activations)
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
+                            "second moments are for weights, not for activations");
+    if (!(opts->damping >= 0) || isinf(opts->damping))
+        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "invalid damping of %g",
+                            opts->damping);
     return COFFER_OK;
 }
 
@@ -40,19 +105,16 @@ static coffer_status check_numbers(const coffer_mcf_quantize_opts *opts, coffer_
         opts->method != COFFER_QUANT_EXACT)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE, "unknown method %d",
                             (int)opts->method);
-    if (!(opts->target_bpw >= 0) || isinf(opts->target_bpw))
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "invalid target of %g bits per weight", opts->target_bpw);
-    if (opts->target_bpw > 0 && opts->activations)
-        return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
-                            "a target chooses types for weights, not for activations");
     if (opts->percentile != 0 && !(opts->percentile >= 50 && opts->percentile <= 100))
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "a percentile of %g is not between 50 and 100", opts->percentile);
     if (opts->weights && opts->method == COFFER_QUANT_ABSMAX)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "absmax ignores importances: use weights with fit or exact");
-    return COFFER_OK;
+    coffer_status status = check_targets(opts, err);
+    if (!status)
+        status = check_preset(opts, err);
+    return status ? status : check_moments(opts, err);
 }
 
 static coffer_status take_options(coffer__quantize_job *job, const coffer_mcf_quantize_opts *given,
@@ -131,34 +193,61 @@ static coffer_status note(const coffer__quantize_job *job, const coffer__quantiz
     bool whole = task->type->family == COFFER__QUANT_WHOLE;
     coffer_mcf_quality quality = {
         .struct_size = sizeof quality,
-        .method = (coffer_quant_method)task->method,
+        .method = result->method,
         .snr_db = (float)coffer__comparison_snr(&result->error),
         .max_error = (float)result->error.max_abs,
     };
-    if (task->weights)
+    if (task->moments)
+        quality.importance = coffer__moments_source(job->moments);
+    else if (task->weights)
         quality.importance = coffer__importance_source(job->importance);
     coffer_status status = coffer_mcf_writer_set_clip(writer, whole ? task->whole.min_clip : -result->largest,
                                                       whole ? task->whole.max_clip : result->largest, err);
     return status ? status : coffer_mcf_writer_set_quality(writer, &quality, err);
 }
 
-/* writer : NULL = only measure. */
-static coffer_status put_tensor(void *context, const coffer__chosen_tensor *chosen, size_t position,
-                                coffer__tensors_stream *stream, coffer_mcf_writer *writer, coffer_error *err)
+/* The moments of a tensor stay until those of another one are needed: a target measures a tensor several
+ * times. */
+static coffer_status find_moments(coffer__quantize_task *task, coffer__quantize_job *job,
+                                  coffer__tensors_stream *stream, coffer_error *err)
+{
+    const coffer_tensor *tensor = task->chosen->tensor;
+    coffer_status status = COFFER_OK;
+    if (!job->moments)
+        return COFFER_OK;
+    if (job->loaded_for != tensor) {
+        coffer__quant_moments_free(&job->loaded);
+        job->loaded_for = NULL;
+        status = coffer__moments_read(&job->loaded, job->moments, tensor->name, tensor->dims[1],
+                                      job->opts.damping, coffer__tensors_stream_work(stream), err);
+        job->loaded_for = status ? NULL : tensor;
+    }
+    task->moments = !status && job->loaded.columns ? &job->loaded : NULL;
+    return status;
+}
+
+coffer_status coffer__quantize_put_tensor(void *context, const coffer__chosen_tensor *chosen, size_t position,
+                                          coffer__tensors_stream *stream, coffer_mcf_writer *writer,
+                                          coffer_error *err)
 {
     coffer__quantize_job *job = context;
     coffer__quantize_result *result = &job->results[position];
     coffer__quantize_task task;
     float *weights = NULL;
     bool done = false;
-    coffer_status status = coffer__quantize_put_part(&done, job, chosen, result, stream, writer, err);
+    coffer_status status = COFFER_OK;
+    if (!job->planning)
+        status = coffer__quantize_put_part(&done, job, chosen, result, stream, writer, err);
     if (status || done)
         return status;
     status = coffer__quantize_new_task(&task, &weights, job, chosen, err);
+    if (!status)
+        status = find_moments(&task, job, stream, err);
     if (!status && task.type->family == COFFER__QUANT_WHOLE)
         status = find_whole(job, &task, err);
     if (!status)
         status = coffer__quantize_tensor(result, &task, stream, writer, err);
+    result->method = task.moments ? COFFER_QUANT_CALIBRATED : (coffer_quant_method)task.method;
     if (!status && writer)
         status = note(job, &task, result, writer, err);
     coffer__free(weights);
@@ -169,9 +258,13 @@ static coffer_status put_tensor(void *context, const coffer__chosen_tensor *chos
 
 static coffer_status open_importance(coffer__quantize_job *job, coffer_error *err)
 {
-    return job->opts.weights
-               ? coffer__importance_open(&job->importance, job->opts.weights, job->opts.limits, err)
-               : COFFER_OK;
+    const coffer_mcf_quantize_opts *opts = &job->opts;
+    coffer_status status = COFFER_OK;
+    if (opts->weights)
+        status = coffer__importance_open(&job->importance, opts->weights, opts->limits, err);
+    if (!status && opts->hessian)
+        status = coffer__moments_open(&job->moments, opts->hessian, opts->limits, err);
+    return status;
 }
 
 /* A file of importances for another model is a mistake. */
@@ -189,21 +282,51 @@ static coffer_status check_importance(const coffer__quantize_job *job, const cof
                         "%s: no importances for any of the tensors that are quantized", job->opts.weights);
 }
 
+/* The same for moments. */
+static coffer_status check_matching(const coffer__quantize_job *job, const coffer__selection *selection,
+                                    coffer_error *err)
+{
+    coffer_status status = COFFER_OK;
+    bool found = !job->moments;
+    for (size_t i = 0; !status && !found && i < selection->count; i++) {
+        if (selection->items[i].quantize)
+            status = coffer__moments_has(&found, job->moments, selection->items[i].tensor->name, err);
+    }
+    if (status || found)
+        return status;
+    status = coffer__fail(err, COFFER_E_MISSING, COFFER_OFFSET_NONE,
+                          "no moments for any of the tensors that are quantized");
+    return coffer__fail_other(err, status, job->opts.hessian);
+}
+
+static coffer_status reach_target(coffer__quantize_job *job, coffer__selection *selection,
+                                  const coffer__mcf_pack *pack, coffer_error *err)
+{
+    coffer__tensors_stream *stream = NULL;
+    coffer_status status =
+        coffer__tensors_stream_new(&stream, pack->opts.threads, &pack->limits, NULL, 0, err);
+    job->planning = true;
+    if (!status && has_size(&job->opts))
+        status = coffer__quantize_spend(selection, job, pack, stream, err);
+    else if (!status)
+        status = coffer__quantize_reach(selection, job, stream, err);
+    job->planning = false;
+    coffer__tensors_stream_free(stream);
+    return status;
+}
+
 static coffer_status plan(coffer__quantize_job *job, coffer__selection *selection,
                           const coffer__mcf_pack *pack, coffer_error *err)
 {
-    coffer__tensors_stream *stream = NULL;
     coffer_status status = coffer__quantize_plan(selection, &job->opts, err);
-    if (!status && job->opts.target_bpw > 0) {
-        status = coffer__tensors_stream_new(&stream, pack->opts.threads, &pack->limits, NULL, 0, err);
-        if (!status)
-            status = coffer__quantize_spend(selection, job, stream, err);
-        coffer__tensors_stream_free(stream);
-    }
+    if (!status && has_target(&job->opts))
+        status = reach_target(job, selection, pack, err);
     if (!status)
         status = coffer__selection_keep_blocks(selection, err);
     if (!status)
         status = check_importance(job, selection, err);
+    if (!status)
+        status = check_matching(job, selection, err);
     return status || !job->opts.only_count ? status : coffer__quantize_keep_only(selection, &job->opts, err);
 }
 
@@ -218,60 +341,10 @@ static coffer_status measure(coffer__quantize_job *job, const coffer__mcf_pack *
                                                       pack->opts.progress, total, err);
     for (size_t i = 0; !status && !job->opts.plan_only && i < selection->count; i++) {
         if (selection->items[i].quantize)
-            status = put_tensor(job, &selection->items[i], i, stream, NULL, err);
+            status = coffer__quantize_put_tensor(job, &selection->items[i], i, stream, NULL, err);
     }
     coffer__tensors_stream_free(stream);
     return status;
-}
-
-/* ---- Results ---- */
-
-static double bits_of(uint64_t size, uint64_t elements)
-{
-    return elements ? 8.0 * (double)size / (double)elements : 0.0;
-}
-
-static void describe_tensor(coffer_node *list, const coffer__chosen_tensor *chosen,
-                            const coffer__quantize_result *result)
-{
-    const coffer_tensor *tensor = chosen->tensor;
-    coffer_node *node = coffer_node_add_map(list, NULL);
-    coffer_node_add_text(node, "name", tensor->name);
-    coffer_node_add_text(node, "from",
-                         tensor->dtype == COFFER_DTYPE_NONE ? tensor->type_name
-                                                            : coffer_dtype_name(tensor->dtype));
-    coffer_node_add_text(node, "type",
-                         chosen->dtype == COFFER_DTYPE_NONE ? tensor->type_name
-                                                            : coffer_dtype_name(chosen->dtype));
-    coffer_node_add_f64(node, "bits", bits_of(chosen->size, tensor->elements), COFFER_UNIT_NONE);
-    const coffer_mcf_quality *recorded = result->recorded;
-    if (!chosen->quantize || !result->known) {
-        coffer_node_add_null(node, "snr_db");
-        coffer_node_add_null(node, "max_error");
-        return;
-    }
-    coffer_node_add_f64(node, "snr_db",
-                        recorded ? (double)recorded->snr_db : coffer__comparison_snr(&result->error),
-                        COFFER_UNIT_NONE);
-    coffer_node_add_f64(node, "max_error", recorded ? (double)recorded->max_error : result->error.max_abs,
-                        COFFER_UNIT_NONE);
-}
-
-static void describe(coffer_node *out, const coffer__quantize_job *job, const coffer__selection *selection)
-{
-    uint64_t elements = 0, quantized = 0, small_scales = 0;
-    coffer_node *list = coffer_node_add_list(out, "tensors");
-    for (size_t i = 0; i < selection->count; i++) {
-        describe_tensor(list, &selection->items[i], &job->results[i]);
-        elements += selection->items[i].tensor->elements;
-        quantized += selection->items[i].quantize;
-        small_scales += job->results[i].small_scales;
-    }
-    coffer_node_add_u64(out, "quantised", quantized, COFFER_UNIT_NONE);
-    coffer_node_add_u64(out, "weights", elements, COFFER_UNIT_NONE);
-    coffer_node_add_u64(out, "size", selection->bytes, COFFER_UNIT_BYTES);
-    coffer_node_add_f64(out, "bits_per_weight", bits_of(selection->bytes, elements), COFFER_UNIT_NONE);
-    coffer_node_add_u64(out, "small_scales", small_scales, COFFER_UNIT_NONE);
 }
 
 coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const char *in_path,
@@ -287,7 +360,8 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
     status = coffer__mcf_pack_init(&pack, &pack_opts, err);
     if (status)
         goto out;
-    pack.also_read = job.opts.weights;
+    pack.also_read[0] = job.opts.weights;
+    pack.also_read[1] = job.opts.hessian;
     pack.tensors_only = job.opts.only_count > 0;
     status = coffer__mcf_pack_add_input(&pack, in_path, err);
     if (!status && !job.opts.dry_run)
@@ -313,17 +387,19 @@ coffer_status coffer_mcf_quantize(coffer_node *out, const char *out_path, const 
     status = plan(&job, &selection, &pack, err);
     if (status)
         goto out;
-    pack.put_tensor = put_tensor;
+    pack.put_tensor = coffer__quantize_put_tensor;
     pack.put_context = &job;
     status = job.opts.dry_run ? measure(&job, &pack, &selection, err)
                               : coffer__mcf_pack_write_chosen(out_path, &pack, &selection, err);
     if (!status && out) {
-        describe(out, &job, &selection);
+        coffer__quantize_describe(out, &job, &selection);
         status = coffer_node_status(out, err);
     }
 out:
     coffer__tensors_workers_free(job.workers);
     coffer__importance_close(job.importance);
+    coffer__quant_moments_free(&job.loaded);
+    coffer__moments_close(job.moments);
     coffer__quantize_close_parts(&job);
     coffer__free(job.results);
     coffer__free(job.rules);

@@ -88,12 +88,16 @@ static void quantize_treat_scales(coffer__quantize_band *band, const coffer__qua
 /* A few rows of a tensor: read as float32, looked over, encoded, and decoded again to see what was lost. */
 
 #define BAND_ELEMENTS ((uint64_t)1 << 16)
+#define CALIBRATED_ROWS 128
 
 /* Rows that are quantized together: a number that depends on the shape alone. */
 static uint64_t quantize_band_rows(const coffer__quantize_task *task)
 {
     const coffer_tensor *tensor = task->chosen->tensor;
     uint64_t cols = tensor->dims[1], rows = cols < BAND_ELEMENTS ? BAND_ELEMENTS / cols : 1;
+    /* More rows at once: each band reads all of the moments. */
+    if (task->moments && rows < CALIBRATED_ROWS)
+        rows = CALIBRATED_ROWS;
     /* Two codes of int4 share a byte: a band of an odd number of them would end within one. */
     if (task->type->family == COFFER__QUANT_WHOLE && rows % 2)
         rows++;
@@ -111,6 +115,9 @@ static void quantize_result_merge(coffer__quantize_result *into, const coffer__q
     coffer__comparison_merge(&into->error, &from->error);
     into->weighted += from->weighted;
     into->small_scales += from->small_scales;
+    into->calibrated = into->calibrated || from->calibrated;
+    into->output.error += from->output.error;
+    into->output.signal += from->output.signal;
     if (from->largest > into->largest)
         into->largest = from->largest;
 }
@@ -167,6 +174,13 @@ static int whole_code(float value, const coffer__quantize_whole *whole, int larg
     return code < (float)-largest ? -largest : (int)code;
 }
 
+/* With moments the codes are chosen already. */
+static int take_code(const coffer__quantize_band *band, const coffer__quantize_task *task, uint64_t index,
+                     int largest)
+{
+    return task->moments ? band->codes[index] : whole_code(band->values[index], &task->whole, largest);
+}
+
 static void encode_whole(coffer__quantize_band *band, const coffer__quantize_task *task, uint64_t count)
 {
     const coffer__quantize_whole *whole = &task->whole;
@@ -178,12 +192,12 @@ static void encode_whole(coffer__quantize_band *band, const coffer__quantize_tas
         coffer__store_f32(band->payload + regions[COFFER__QUANT_SUBS].offset, whole->zero);
     if (task->type->bits == 8) {
         for (uint64_t i = 0; i < count; i++)
-            codes[i] = (uint8_t)whole_code(band->values[i], whole, largest);
+            codes[i] = (uint8_t)take_code(band, task, i, largest);
         return;
     }
     for (uint64_t i = 0; i < count; i += 2) {
-        int low = whole_code(band->values[i], whole, largest);
-        int high = i + 1 < count ? whole_code(band->values[i + 1], whole, largest) : 0;
+        int low = take_code(band, task, i, largest);
+        int high = i + 1 < count ? take_code(band, task, i + 1, largest) : 0;
         codes[i / 2] = (uint8_t)((low & 15) | (high & 15) << 4);
     }
 }
@@ -194,9 +208,14 @@ static void encode(coffer__quantize_band *band, const coffer__quantize_task *tas
     coffer__quant_output out;
     for (size_t i = 0; i < COFFER__QUANT_PART_COUNT; i++)
         out.parts[i] = band->payload + band->layout.regions[i].offset;
+    if (task->moments) {
+        coffer__quant_calibrated job = { task->moments, &out, band->codes, task->whole.scale, band->scratch };
+        band->result.calibrated = true;
+        band->result.output = coffer__quant_calibrate_rows(&job, &rows);
+    }
     if (task->type->family == COFFER__QUANT_WHOLE)
         encode_whole(band, task, band->rows * cols);
-    else
+    else if (!task->moments)
         coffer__quant_encode_rows(&out, &rows, task->method);
 }
 
@@ -257,45 +276,71 @@ typedef struct passage {
 
 /* ---- Memory ---- */
 
-/* Bytes of a band: its numbers twice, and its payload. */
-static bool band_size(uint64_t *numbers, uint64_t *payload, const passage *pass, coffer_error *err)
+/* The parts of a band's memory. */
+typedef struct band_sizes {
+    uint64_t numbers, payload, scratch, codes; /* each from a boundary on */
+    uint64_t all;                              /* numbers twice */
+} band_sizes;
+
+static bool align_part(uint64_t *part, uint64_t size, uint64_t *all)
 {
-    uint64_t cols = pass->layout.cols, dims[2] = { pass->band_rows, cols };
+    return coffer__align_up(part, size, COFFER__QUANT_REGION_ALIGN) && coffer__add_u64(all, *all, *part);
+}
+
+static bool band_size(band_sizes *out, const passage *pass, coffer_error *err)
+{
+    uint64_t cols = pass->layout.cols, dims[2] = { pass->band_rows, cols }, count, scratch = 0, codes = 0;
     coffer__quant_layout layout;
-    if (!coffer__mul_u64(numbers, pass->band_rows, cols) ||
-        !coffer__mul_u64(numbers, *numbers, sizeof(float)) ||
-        !coffer__align_up(numbers, *numbers, COFFER__QUANT_REGION_ALIGN) ||
+    out->all = 0;
+    if (!coffer__mul_u64(&count, pass->band_rows, cols) || count > UINT64_MAX / sizeof(float) ||
         coffer__quant_plan(&layout, pass->task->type->dtype, 2, dims, pass->task->activations, err))
         return false;
-    return coffer__align_up(payload, layout.size, COFFER__QUANT_REGION_ALIGN);
+    if (pass->task->moments) {
+        scratch = coffer__quant_calibrate_scratch(pass->band_rows, cols);
+        codes = pass->task->type->family == COFFER__QUANT_WHOLE ? count : 0;
+    }
+    return align_part(&out->numbers, count * sizeof(float), &out->all) &&
+           align_part(&out->numbers, count * sizeof(float), &out->all) &&
+           align_part(&out->payload, layout.size, &out->all) &&
+           align_part(&out->scratch, scratch, &out->all) && align_part(&out->codes, codes, &out->all);
+}
+
+static void give_band(coffer__quantize_band *band, uint8_t *memory, const band_sizes *sizes)
+{
+    band->values = (float *)(void *)memory;
+    band->decoded = (float *)(void *)(memory + sizes->numbers);
+    band->payload = memory + 2 * sizes->numbers;
+    band->scratch = band->payload + sizes->payload;
+    band->codes = (int8_t *)band->scratch + sizes->scratch;
 }
 
 static coffer_status reserve(passage *pass, coffer__tensors_stream *stream, coffer_error *err)
 {
     const coffer_tensor *tensor = pass->task->chosen->tensor;
-    uint64_t numbers, payload, band, limit = coffer__tensors_stream_memory(stream);
+    uint64_t limit = coffer__tensors_stream_memory(stream);
+    band_sizes sizes;
     size_t size = 0;
-    bool fits = band_size(&numbers, &payload, pass, err) && coffer__mul_u64(&band, numbers, 2) &&
-                coffer__add_u64(&band, band, payload) && band <= limit / 2;
+    bool fits = band_size(&sizes, pass, err);
+    while (fits && pass->task->moments && sizes.all > limit / 2 && pass->band_rows > COFFER__QUANT_LANES) {
+        pass->band_rows = COFFER__QUANT_LANES;
+        fits = band_size(&sizes, pass, err);
+    }
+    fits = fits && sizes.all <= limit / 2;
     pass->at_once = coffer__tensors_stream_pieces(stream);
     if (pass->at_once > MAX_BANDS)
         pass->at_once = MAX_BANDS;
-    while (fits && pass->at_once > 1 && band > limit / 2 / pass->at_once)
+    while (fits && pass->at_once > 1 && sizes.all > limit / 2 / pass->at_once)
         pass->at_once /= 2;
-    if (!fits || !coffer__to_size(&size, 2 * band * pass->at_once))
+    if (!fits || !coffer__to_size(&size, 2 * sizes.all * pass->at_once))
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "a row of \"%s\" has %" PRIu64 " elements, more than fit into memory",
                             tensor->name, pass->layout.cols);
-    uint8_t *at = pass->memory = coffer__calloc(1, size);
-    if (!at)
+    uint8_t *memory = pass->memory = coffer__calloc(1, size);
+    if (!memory)
         return coffer__fail_no_memory(err, size);
     for (size_t turn = 0; turn < 2; turn++) {
-        for (size_t i = 0; i < pass->at_once; i++, at += band) {
-            coffer__quantize_band *slot = &pass->bands[turn][i];
-            slot->values = (float *)(void *)at;
-            slot->decoded = (float *)(void *)(at + numbers);
-            slot->payload = at + 2 * numbers;
-        }
+        for (size_t i = 0; i < pass->at_once; i++, memory += sizes.all)
+            give_band(&pass->bands[turn][i], memory, &sizes);
     }
     return COFFER_OK;
 }

@@ -128,6 +128,19 @@ coffer_status coffer__tensors_recorded_names(coffer__tensors_names *out, const c
     return status;
 }
 
+coffer_status coffer__tensors_lost_names(coffer__tensors_names *out, const coffer_tensors *set,
+                                         coffer_error *err)
+{
+    const coffer_mcf *model = coffer__mcf_model_of(set);
+    coffer_status status = coffer__tensors_recorded_names(out, set, COFFER__TENSORS_LOST_KEY, err);
+    for (size_t i = 0; !status && model && i < coffer_mcf_damage_count(model); i++) {
+        const coffer_mcf_damage *damage = coffer_mcf_damage_at(model, i);
+        if (damage->reason == COFFER_MCF_DAMAGE_LOST && !damage->section)
+            status = coffer__tensors_names_add(out, damage->name, damage->name_len, err);
+    }
+    return status;
+}
+
 /* ---- Damage of the input ---- */
 
 static coffer_status add_sections(coffer__tensors_names *out, const coffer_mcf *model, coffer_source *src,

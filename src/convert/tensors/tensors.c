@@ -72,7 +72,7 @@ static coffer_status check_size(const coffer_tensor *tensor, size_t name_len, co
 coffer_status coffer__tensors_add(coffer_tensors *set, const coffer_tensor *tensor, size_t name_len,
                                   size_t index, coffer_error *err)
 {
-    coffer__tensors_entry entry = { *tensor, index, set->part_count - 1, NULL, false };
+    coffer__tensors_entry entry = { .tensor = *tensor, .index = index, .part = set->part_count - 1 };
     size_t dims_size = (size_t)tensor->rank * sizeof *tensor->dims, size;
     coffer_status status = check_name(tensor->name, name_len, err);
     if (!status)
@@ -108,7 +108,7 @@ static int by_name(const void *left, const void *right)
     return order ? order : (a->part > b->part) - (a->part < b->part);
 }
 
-static coffer_status sort(coffer_tensors *set, coffer_error *err)
+coffer_status coffer__tensors_sort(coffer_tensors *set, coffer_error *err)
 {
     bool sorted = true;
     for (size_t i = 1; sorted && i < set->count; i++)
@@ -151,7 +151,7 @@ static coffer_status open_set(coffer_tensors **out, const coffer__tensors_reader
     set->salvage = salvage;
     coffer_status status = reader->open(set, src, err);
     if (!status)
-        status = sort(set, err);
+        status = coffer__tensors_sort(set, err);
     if (!status)
         status = mark_damaged(set, err);
     if (status) {
@@ -178,6 +178,20 @@ coffer_status coffer__tensors_open_damaged(coffer_tensors **out, const coffer__t
     return open_set(out, reader, src, false, salvage, opts, err);
 }
 
+static void free_entry(coffer__tensors_entry *entry)
+{
+    coffer__free(entry->memory);
+    coffer__free(entry->new_name);
+    coffer__free(entry->numbers);
+}
+
+void coffer__tensors_remove(coffer_tensors *set, size_t tensor)
+{
+    free_entry(&set->entries[tensor]);
+    set->count--;
+    memmove(&set->entries[tensor], &set->entries[tensor + 1], (set->count - tensor) * sizeof *set->entries);
+}
+
 void coffer_tensors_close(coffer_tensors *set)
 {
     if (!set)
@@ -190,7 +204,7 @@ void coffer_tensors_close(coffer_tensors *set)
     }
     coffer_source_close(set->opened);
     for (size_t i = 0; i < set->count; i++)
-        coffer__free(set->entries[i].memory);
+        free_entry(&set->entries[i]);
     coffer__free(set->entries);
     coffer__free(set->folder);
     coffer__free(set->parts);
@@ -241,8 +255,8 @@ bool coffer__tensors_can_decode(const coffer_tensors *set, size_t tensor)
 coffer_source *coffer__tensors_source_at(const coffer_tensors *set, size_t tensor)
 {
     const coffer__tensors_entry *entry = &set->entries[tensor];
-    return set->reader->read || entry->tensor.offset == COFFER_OFFSET_NONE ? NULL
-                                                                           : set->parts[entry->part].src;
+    bool stored = !set->reader->read && entry->tensor.offset != COFFER_OFFSET_NONE;
+    return stored && !coffer__tensors_has_form(entry) ? set->parts[entry->part].src : NULL;
 }
 
 /* Damage that the file records stops a reader, unless the caller accepts it. */
@@ -283,8 +297,8 @@ static coffer_status check_range(const coffer_tensors *set, size_t tensor, uint6
                         in_elements ? "elements" : "bytes", begin, begin, len, info->name, size);
 }
 
-static coffer_status read_bytes(void *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
-                                uint64_t begin, size_t len, coffer_error *err)
+static coffer_status read_stored(void *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
+                                 uint64_t begin, size_t len, coffer_error *err)
 {
     if (len == 0)
         return COFFER_OK;
@@ -303,6 +317,14 @@ static coffer_status read_bytes(void *out, const coffer_tensors *set, const coff
                                            err);
     }
     return status;
+}
+
+static coffer_status read_bytes(void *out, const coffer_tensors *set, const coffer__tensors_entry *entry,
+                                uint64_t begin, size_t len, coffer_error *err)
+{
+    return coffer__tensors_has_form(entry)
+               ? coffer__tensors_read_form(out, set, entry, begin, len, read_stored, err)
+               : read_stored(out, set, entry, begin, len, err);
 }
 
 /* Announces those of the tensors that are in one of the files. */
@@ -398,7 +420,7 @@ static coffer_status read_decoded(uint8_t *out, coffer_dtype dtype, const coffer
                             "elements %" PRIu64 " + %" PRIu64 " of \"%s\" are not whole rows of %" PRIu64,
                             first, count, tensor->name, row);
     if (dtype == COFFER_DTYPE_F32)
-        return set->reader->decode((float *)(void *)out, set, entry, first, count, err);
+        return coffer__tensors_decode_form((float *)(void *)out, set, entry, first, count, err);
     uint64_t rows_at_once = row < PIECE / sizeof(float) ? PIECE / sizeof(float) / row : 1;
     uint64_t at_once = rows_at_once * row < count ? rows_at_once * row : count;
     size_t at_once_size;
@@ -407,7 +429,7 @@ static coffer_status read_decoded(uint8_t *out, coffer_dtype dtype, const coffer
     coffer_status status = piece ? COFFER_OK : coffer__fail_no_memory(err, at_once);
     for (uint64_t done = 0; !status && done < count;) {
         uint64_t now = count - done < at_once ? count - done : at_once;
-        status = set->reader->decode(piece, set, entry, first + done, now, err);
+        status = coffer__tensors_decode_form(piece, set, entry, first + done, now, err);
         if (!status)
             coffer__elements_convert(out + done * coffer_dtype_size(dtype), dtype, piece, COFFER_DTYPE_F32,
                                      (size_t)now);

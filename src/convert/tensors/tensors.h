@@ -14,6 +14,13 @@ typedef struct coffer__tensors_files {
     size_t count, capacity;
 } coffer__tensors_files;
 
+/* Rows of a head: both halves of it one after the other, or their rows in turn. */
+typedef enum coffer__row_order {
+    COFFER__ROWS_AS_STORED,
+    COFFER__ROWS_INTERLEAVED, /* halves in the file, in turn for readers */
+    COFFER__ROWS_SPLIT        /* in turn in the file, halves for readers */
+} coffer__row_order;
+
 /* One tensor of the set. */
 typedef struct coffer__tensors_entry {
     coffer_tensor tensor; /* its name and dims are in `memory` */
@@ -21,6 +28,11 @@ typedef struct coffer__tensors_entry {
     size_t part;          /* which of the set's files */
     void *memory;
     bool damaged; /* the file records it under COFFER__TENSORS_DAMAGED_KEY */
+    /* The form that readers get in place of the file's (tensor_forms.c): */
+    char *new_name; /* owned; NULL = the file's */
+    float *numbers; /* owned; the elements as float32 */
+    coffer__row_order row_order;
+    uint64_t head_rows; /* of a head, with another order than COFFER__ROWS_AS_STORED */
 } coffer__tensors_entry;
 
 typedef struct coffer__tensors_reader {
@@ -162,11 +174,40 @@ void coffer__tensors_names_put_gguf(struct coffer__buffer *out, const coffer__te
 /* The names that the file has under the key; none for kinds of file that do not record any. */
 coffer_status coffer__tensors_recorded_names(coffer__tensors_names *out, const coffer_tensors *set,
                                              const char *key, coffer_error *err);
+/* The tensors that an earlier repair could not save, for COFFER__TENSORS_LOST_KEY of a file that is written
+ * from the set. */
+coffer_status coffer__tensors_lost_names(coffer__tensors_names *out, const coffer_tensors *set,
+                                         coffer_error *err);
 /* The names for COFFER__TENSORS_DAMAGED_KEY of a file that is written from a selection of the set, sorted:
  * those that the input records, and where the caller accepts damage (coffer_source_keep_damaged) those that
  * are damaged now, sections included. Reads their payloads then. */
 coffer_status coffer__tensors_damaged_names(coffer__tensors_names *out, const coffer_tensors *set,
                                             const struct coffer__selection *selection, coffer_error *err);
+
+/* ---- tensor_forms.c: tensors as another program has them; for conversions, after the set was opened ---- */
+
+/* Names are unique when all tensors are renamed; coffer__tensors_sort brings them into their new order. */
+coffer_status coffer__tensors_rename(coffer_tensors *set, size_t tensor, const char *name, coffer_error *err);
+coffer_status coffer__tensors_sort(coffer_tensors *set, coffer_error *err);
+void coffer__tensors_remove(coffer_tensors *set, size_t tensor);
+/* COFFER_E_BAD_VALUE when the rows are not whole heads of an even number of rows. */
+coffer_status coffer__tensors_reorder(coffer_tensors *set, size_t tensor, coffer__row_order order,
+                                      uint64_t heads, coffer_error *err);
+/* Replaces the elements of a small float tensor by their sum with a number, as float32. */
+coffer_status coffer__tensors_add_number(coffer_tensors *set, size_t tensor, float number, coffer_error *err);
+/* True when the bytes that are read are not those of the file. */
+bool coffer__tensors_has_form(const coffer__tensors_entry *entry);
+/* The file's bytes of a tensor; `read` of the functions below. */
+typedef coffer_status (*coffer__tensors_read_stored)(void *out, const coffer_tensors *set,
+                                                     const coffer__tensors_entry *entry, uint64_t begin,
+                                                     size_t len, coffer_error *err);
+coffer_status coffer__tensors_read_form(void *out, const coffer_tensors *set,
+                                        const coffer__tensors_entry *entry, uint64_t begin, size_t len,
+                                        coffer__tensors_read_stored read, coffer_error *err);
+/* As the reader's `decode`. */
+coffer_status coffer__tensors_decode_form(float *out, const coffer_tensors *set,
+                                          const coffer__tensors_entry *entry, uint64_t first, uint64_t count,
+                                          coffer_error *err);
 
 /* ---- tensors_files.c: configuration, tokenizer and other files of the model ---- */
 

@@ -1,19 +1,24 @@
 /* Files of tensors as MCF models. A folder with a tokenizer beside its tensors is packed (mcf_pack.c). */
 #include "base/fail.h"
 #include "convert/convert.h"
+#include "convert/models/gguf_names.h"
 #include "convert/models/mcf_pack.h"
 #include "convert/tensors/tensor_selection.h"
 
 #include <inttypes.h>
 
-const coffer_convert_option coffer__to_mcf_options[] = {
-    COFFER__TENSOR_OPTIONS,
-    { "align", "SIZE", "align tensors to SIZE: 64, 4096 or 2M", NULL, "64" },
-    { "no-dedup", NULL, "store equal tensors again instead of sharing them" },
-    { "no-checksums", NULL, "write no checksums" },
-    { "model-name", "NAME", "name of the model", NULL, "that of the file" },
-    { NULL, NULL, NULL },
-};
+#define TO_MCF_OPTIONS                                                                                \
+    COFFER__TENSOR_OPTIONS, { "align", "SIZE", "align tensors to SIZE: 64, 4096 or 2M", NULL, "64" }, \
+        { "no-dedup", NULL, "store equal tensors again instead of sharing them" },                    \
+        { "no-checksums", NULL, "write no checksums" },                                               \
+    {                                                                                                 \
+        "model-name", "NAME", "name of the model", NULL, "that of the file"                           \
+    }
+
+const coffer_convert_option coffer__to_mcf_options[] = { TO_MCF_OPTIONS, { NULL, NULL, NULL } };
+const coffer_convert_option coffer__gguf_to_mcf_options[] = { TO_MCF_OPTIONS,
+                                                              COFFER__GGUF_NAMES_OPTION,
+                                                              { NULL, NULL, NULL } };
 
 static coffer_status read_settings(coffer_mcf_pack_opts *out, coffer__tensors_settings *settings,
                                    const coffer__convert_job *job, coffer_error *err)
@@ -52,6 +57,7 @@ coffer_status coffer__to_mcf(const coffer__convert_job *job, coffer_error *err)
         status = coffer__mcf_pack_init(&pack, &opts, err);
     if (!status)
         status = coffer__tensors_settings_open(&set, job, err);
+    pack.hf_names = coffer__gguf_wants_hf_names(job);
     if (!status)
         status = coffer__mcf_pack_add_set(&pack, set, err);
     if (!status && !pack.info.model_name)

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/report.h"
 #include "convert/convert.h"
+#include "convert/models/gguf_names.h"
 #include "convert/models/mcf_stand_in.h"
 #include "convert/tensors/tensor_selection.h"
 #include "io/file.h"
@@ -17,9 +18,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SHARD_OPTION                                                                            \
+    {                                                                                           \
+        "shard-size", "SIZE", "files of at most SIZE (5GB, 500MiB), with an index next to them" \
+    }
+
 const coffer_convert_option coffer__to_safetensors_options[] = {
     COFFER__TENSOR_OPTIONS,
-    { "shard-size", "SIZE", "files of at most SIZE (5GB, 500MiB), with an index next to them" },
+    SHARD_OPTION,
+    { NULL, NULL, NULL },
+};
+const coffer_convert_option coffer__gguf_to_safetensors_options[] = {
+    COFFER__TENSOR_OPTIONS,
+    SHARD_OPTION,
+    COFFER__GGUF_NAMES_OPTION,
     { NULL, NULL, NULL },
 };
 
@@ -62,20 +74,32 @@ static coffer_status restore_kept(tensor_export *export, const coffer_mcf_model_
     return status;
 }
 
-/* Damage that the caller accepts stays recorded, so that a check of the new file reports it. */
+static coffer_status put_names(tensor_export *export, const char *key, const coffer__tensors_names *names,
+                               coffer_error *err)
+{
+    coffer__buffer text = COFFER__BUFFER_INIT;
+    coffer__tensors_names_put_json(&text, names);
+    coffer_status status = text.failed ? coffer__fail_no_memory(err, text.len) : COFFER_OK;
+    if (!status && names->count)
+        status =
+            coffer__safetensors_metadata_add(&export->restored, key, (const char *)text.data, text.len, err);
+    coffer__buffer_free(&text);
+    return status;
+}
+
+/* Losses, and damage that the caller accepts, stay recorded, so that a check of the new file reports them. */
 static coffer_status record_damage(tensor_export *export, coffer_error *err)
 {
-    coffer__tensors_names names = { 0 };
-    coffer__buffer text = COFFER__BUFFER_INIT;
-    coffer_status status = coffer__tensors_damaged_names(&names, export->set, &export->selection, err);
-    coffer__tensors_names_put_json(&text, &names);
-    if (!status && text.failed)
-        status = coffer__fail_no_memory(err, text.len);
-    if (!status && names.count)
-        status = coffer__safetensors_metadata_add(&export->restored, COFFER__TENSORS_DAMAGED_KEY,
-                                                  (const char *)text.data, text.len, err);
-    coffer__buffer_free(&text);
-    coffer__tensors_names_free(&names);
+    coffer__tensors_names damaged = { 0 }, lost = { 0 };
+    coffer_status status = coffer__tensors_damaged_names(&damaged, export->set, &export->selection, err);
+    if (!status)
+        status = coffer__tensors_lost_names(&lost, export->set, err);
+    if (!status)
+        status = put_names(export, COFFER__TENSORS_DAMAGED_KEY, &damaged, err);
+    if (!status)
+        status = put_names(export, COFFER__TENSORS_LOST_KEY, &lost, err);
+    coffer__tensors_names_free(&damaged);
+    coffer__tensors_names_free(&lost);
     return status;
 }
 
@@ -401,6 +425,8 @@ coffer_status coffer__to_safetensors(const coffer__convert_job *job, coffer_erro
     coffer_status status = coffer__tensors_settings_read(&export.settings, job, err);
     if (!status)
         status = coffer__tensors_settings_open(&export.set, job, err);
+    if (!status && coffer__gguf_of(export.set))
+        status = coffer__gguf_restore_names(export.set, coffer__gguf_wants_hf_names(job), job->notes, err);
     if (!status)
         status = coffer__selection_add(&export.selection, export.set, &export.settings.selection, err);
     if (!status)

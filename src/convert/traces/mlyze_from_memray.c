@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "base/sorted.h"
 #include "base/table.h"
 #include "convert/traces/mlyze_import.h"
 #include "outside/profiles/memray.h"
@@ -197,15 +198,7 @@ static coffer_status current_stack(uint64_t *out, memray_import *from, coffer_er
 /* The first mapping that ends after the address. */
 static size_t find_mapping(const memray_import *from, uint64_t address)
 {
-    size_t low = 0, high = from->mapping_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (from->mappings[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return COFFER__COUNT_UP_TO(from->mappings, from->mapping_count, mapping, end, address);
 }
 
 static coffer_status put_mapping(memray_import *from, size_t at, mapping made, coffer_error *err)

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sorted.h"
 #include "base/work.h"
 #include "io/source_private.h"
 
@@ -57,16 +58,9 @@ static uint64_t count_nans(const uint8_t *bytes, size_t len, coffer_dtype dtype)
 static coffer_status count_piece(void *context, uint64_t index, uint32_t worker, coffer_error *err)
 {
     const counting *job = context;
-    size_t low = 0, high = job->count;
     const uint8_t *bytes;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (job->subjects[middle].first_piece <= index)
-            low = middle;
-        else
-            high = middle;
-    }
-    float_tensor *item = &job->subjects[low];
+    float_tensor *item =
+        &job->subjects[COFFER__LAST_UP_TO(job->subjects, job->count, float_tensor, first_piece, index)];
     uint64_t begin = (index - item->first_piece) * PIECE;
     size_t len = item->size - begin < PIECE ? (size_t)(item->size - begin) : PIECE;
     coffer_status status = coffer__source_fetch(&bytes, job->check->source, item->offset + begin, len,
@@ -164,15 +158,7 @@ typedef struct scanning {
 
 static subject *subject_of(const scanning *scan, uint64_t piece)
 {
-    size_t low = 0, high = scan->count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (scan->subjects[middle].first_piece <= piece)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &scan->subjects[low];
+    return &scan->subjects[COFFER__LAST_UP_TO(scan->subjects, scan->count, subject, first_piece, piece)];
 }
 
 static coffer_status scan_piece(void *context, uint64_t index, uint32_t worker, coffer_error *err)

@@ -222,6 +222,18 @@ static coffer_status crc_of(uint32_t *out, const coffer__mcf_checker *check, uin
     return status;
 }
 
+static void check_lost(const coffer__mcf_checker *check, const uint32_t *order,
+                       const coffer_mcf_damage *damage)
+{
+    bool found = damage->section ? coffer__mcf_checker_section(check, damage->section) != NULL
+                                 : coffer__mcf_index_find(&check->index, order, damage->name,
+                                                          damage->name_len) != COFFER_INDEX_NONE;
+    if (!found)
+        coffer__report_add(check->report, COFFER_E_MISSING, COFFER_ERROR, COFFER_OFFSET_NONE,
+                           "%s %s was lost in a repair; 'coffer set FILE --delete Damage' accepts that",
+                           damage->section ? "section" : "tensor", damage->name);
+}
+
 static coffer_status check_damage(const coffer__mcf_checker *check, const uint32_t *order,
                                   const coffer_mcf_damage *damage, coffer_error *err)
 {
@@ -266,8 +278,12 @@ coffer_status coffer__mcf_check_damage(coffer__mcf_checker *check, coffer_error 
     if (coffer__mcf_damages_load(&damages, check->source, section, &check->limits, &found))
         return coffer__report_take(check->report, COFFER_ERROR, &found, err);
     coffer_status status = coffer__mcf_index_order(&order, &check->index, err);
-    for (size_t i = 0; !status && i < damages.count && !coffer__report_full(check->report); i++)
-        status = check_damage(check, order, &damages.items[i], err);
+    for (size_t i = 0; !status && i < damages.count && !coffer__report_full(check->report); i++) {
+        if (damages.items[i].reason == COFFER_MCF_DAMAGE_LOST)
+            check_lost(check, order, &damages.items[i]);
+        else
+            status = check_damage(check, order, &damages.items[i], err);
+    }
     coffer__free(order);
     coffer__mcf_damages_free(&damages);
     return status;

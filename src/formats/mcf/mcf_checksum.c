@@ -8,6 +8,7 @@
 #include "base/large_pages.h"
 #include "base/memory.h"
 #include "base/sha256.h"
+#include "base/sorted.h"
 #include "io/source_private.h"
 
 #include <inttypes.h>
@@ -62,18 +63,9 @@ coffer_status coffer__mcf_sums_plan(coffer__mcf_sums *sums, coffer_error *err)
 
 const coffer__mcf_range *coffer__mcf_sums_find(const coffer__mcf_sums *sums, uint64_t offset)
 {
-    size_t low = 0, high = sums->range_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const coffer__mcf_range *range = &sums->ranges[middle];
-        if (offset < range->offset)
-            high = middle;
-        else if (offset - range->offset >= range->size)
-            low = middle + 1;
-        else
-            return range;
-    }
-    return NULL;
+    size_t count = COFFER__COUNT_UP_TO(sums->ranges, sums->range_count, coffer__mcf_range, offset, offset);
+    const coffer__mcf_range *last = count ? &sums->ranges[count - 1] : NULL;
+    return last && offset - last->offset < last->size ? last : NULL;
 }
 
 const coffer__mcf_range *coffer__mcf_sums_chunk(uint64_t *offset, size_t *size, const coffer__mcf_sums *sums,

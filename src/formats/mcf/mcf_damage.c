@@ -63,7 +63,7 @@ static coffer_status decode_record(coffer_mcf_damage *out, char **next_name, con
     damage.name_len = coffer__load_u32(record + COFFER__MCF_DAMAGE_NAME_LEN_AT);
     if (!coffer__range_fits(name_at, damage.name_len, strings_size))
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place, "Damage: a name is outside of the section");
-    if (reason != COFFER_MCF_DAMAGE_CHECKSUM && reason != COFFER_MCF_DAMAGE_UNVERIFIED)
+    if (reason < COFFER_MCF_DAMAGE_CHECKSUM || reason > COFFER_MCF_DAMAGE_LOST)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place + COFFER__MCF_DAMAGE_REASON_AT,
                             "Damage: unknown reason %" PRIu32, reason);
     damage.reason = (coffer_mcf_damage_reason)reason;
@@ -181,8 +181,9 @@ coffer_status coffer__mcf_load_damage(coffer_mcf *model, coffer_error *err)
         return coffer__fail_no_memory(err, (model->index.count + count) * sizeof *model->damage_of);
     for (size_t i = count; i-- > 0;) { /* so that each list is in the order of the section */
         const coffer_mcf_damage *damage = &model->damages.items[i];
-        size_t tensor = damage->section ? COFFER_INDEX_NONE
-                                        : coffer_mcf_find_tensor(model, damage->name, damage->name_len);
+        size_t tensor = damage->section || damage->reason == COFFER_MCF_DAMAGE_LOST
+                            ? COFFER_INDEX_NONE
+                            : coffer_mcf_find_tensor(model, damage->name, damage->name_len);
         if (tensor == COFFER_INDEX_NONE)
             continue;
         model->damage_next[i] = model->damage_of[tensor];
@@ -240,7 +241,8 @@ coffer_status coffer__mcf_check_section_damage(const coffer_mcf *model, const co
 {
     for (size_t i = 0; i < model->damages.count; i++) {
         const coffer_mcf_damage *damage = &model->damages.items[i];
-        if (damage->section != section->type || section->type == 0)
+        if (damage->section != section->type || section->type == 0 ||
+            damage->reason == COFFER_MCF_DAMAGE_LOST)
             continue;
         return coffer__fail(err, COFFER_E_BAD_CHECKSUM, section->offset + damage->begin,
                             "%s: bytes %" PRIu64 "..%" PRIu64

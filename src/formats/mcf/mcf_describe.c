@@ -80,7 +80,7 @@ static void describe_types(coffer_node *out, const coffer_mcf *model)
 /* How good the quantized tensors are, the worst of them by name. */
 static void describe_quality(coffer_node *out, const coffer_mcf *model)
 {
-    static const char *const methods[] = { "fit", "absmax", "exact" };
+    static const char *const methods[] = { "fit", "absmax", "exact", "calibrated" };
     const coffer_mcf_quality *worst = NULL;
     uint64_t count = 0, by_method[sizeof methods / sizeof *methods] = { 0 };
     size_t worst_at = 0;

@@ -67,6 +67,13 @@ static coffer_status look_for_damage(coffer_mcf_editor *editor, const coffer_mcf
         total += count;
         coffer__free(damages);
     }
+    for (size_t i = 0; !status && i < model->damages.count; i++) {
+        const coffer_mcf_damage *known = &model->damages.items[i];
+        if (known->section || known->reason == COFFER_MCF_DAMAGE_LOST) {
+            coffer__buffer_append(&all, known, sizeof *known);
+            total++;
+        }
+    }
     if (!status && all.failed)
         status = coffer__fail_no_memory(err, total * sizeof(coffer_mcf_damage));
     if (!status && total > 0) {

@@ -77,7 +77,7 @@
  *   8   u32  size of the strings              8   u32  source of the importances: offset in the strings
  *   12  u32  reserved, 0                      12  u32  source: length, 0 = none
  *   16  the records                           16  u16  dtype that the tensor was quantized to
- *       the strings, without terminators      18  u16  method: 0 fit, 1 absmax, 2 exact
+ *       the strings, without terminators      18  u16  method: 0 fit … 3 calibrated
  *                                             20  f32  signal to noise in dB; +infinity: nothing was lost
  *                                             24  f32  largest difference of an element
  *                                             28  u32  reserved, 0

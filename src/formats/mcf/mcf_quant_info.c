@@ -280,7 +280,7 @@ coffer_status coffer__mcf_quality_at(coffer__mcf_quality_record *out, const coff
         return coffer__fail(err, COFFER_E_OUT_OF_BOUNDS, place,
                             "record %zu of QuantQuality has a text outside of its %" PRIu32 " bytes", index,
                             qualities->strings_size);
-    if (method > COFFER_QUANT_EXACT)
+    if (method > COFFER_QUANT_CALIBRATED)
         return coffer__fail(err, COFFER_E_BAD_VALUE, place + COFFER__MCF_QUALITY_METHOD_AT,
                             "record %zu of QuantQuality has the unknown method %" PRIu32, index, method);
     if (isnan(record.quality.snr_db) || !(record.quality.max_error >= 0.0f))

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/sorted.h"
 #include "base/work.h"
 
 #define PIECE ((uint64_t)4 << 20)
@@ -22,15 +23,9 @@ static coffer_status load_piece(void *context, uint64_t index, uint32_t worker, 
 {
     const loading *job = context;
     uint64_t piece = index, begin, size;
-    size_t low = 0, high = job->count;
+    size_t low = coffer__last_of(
+        coffer__count_up_to(job->first_pieces, job->count, sizeof *job->first_pieces, 0, piece));
     (void)worker;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (job->first_pieces[middle] <= piece)
-            low = middle;
-        else
-            high = middle;
-    }
     begin = (piece - job->first_pieces[low]) * PIECE;
     size = coffer_mcf_tensor_at(job->model, job->tensors[low])->size;
     return coffer_mcf_read((uint8_t *)job->outs[low] + begin, job->model, job->tensors[low], begin,

@@ -56,10 +56,17 @@ static coffer_status add_section(coffer_mcf *model, const coffer_mcf_section *se
     return COFFER_OK;
 }
 
-static void report_lost(const coffer__mcf_rescue *work, coffer_status status, uint64_t offset,
-                        const char *text)
+static void report_lost(const coffer__mcf_rescue *work, const coffer_error *why)
 {
-    coffer__report_add(work->report, status, COFFER_ERROR, offset, "lost: %s", text);
+    coffer__report_add(work->report, why->status, COFFER_ERROR, why->offset, "lost: %s", why->text);
+}
+
+static void lose_section(coffer__mcf_rescue *work, uint32_t type, const coffer_error *why)
+{
+    const char *name = coffer_mcf_section_name(type);
+    report_lost(work, why);
+    name = name ? name : "section";
+    coffer__mcf_record_lost(work, type, name, strlen(name));
 }
 
 /* Keeps the sections that are inside the file. TensorData may end after it: tensors are checked one by
@@ -78,7 +85,7 @@ static void keep_sections(coffer__mcf_rescue *work)
         else if (section->type == COFFER_MCF_CHECKSUMS)
             coffer__report_add(work->report, status, COFFER_WARNING, found.offset, "%s", found.text);
         else if (section->type != COFFER_MCF_TENSOR_DATA && section->type != COFFER_MCF_DIRECTORY_COPY)
-            report_lost(work, status, found.offset, found.text);
+            lose_section(work, section->type, &found);
         work->index_lost = work->index_lost || (status && section->type == COFFER_MCF_TENSOR_INDEX);
     }
     model->section_count = kept;
@@ -175,6 +182,8 @@ static coffer_status find_index(coffer__mcf_rescue *work, coffer_error *err)
     if (section.size == 0) {
         coffer__report_add(work->report, COFFER_E_MISSING, COFFER_ERROR, COFFER_OFFSET_NONE,
                            "no TensorIndex was found: all tensors are lost");
+        const char *name = coffer_mcf_section_name(COFFER_MCF_TENSOR_INDEX);
+        coffer__mcf_record_lost(work, COFFER_MCF_TENSOR_INDEX, name, strlen(name));
         return COFFER_OK;
     }
     coffer__report_add(work->report, COFFER_E_MISSING, COFFER_WARNING, section.offset,
@@ -189,10 +198,14 @@ static void leave_out(coffer__mcf_rescue *work, size_t tensor, const coffer_erro
     if (work->left_out[tensor])
         return;
     work->left_out[tensor] = true;
-    if (!coffer__mcf_take_from_copy(work, tensor))
-        report_lost(work, why->status, why->offset, why->text);
-    else
+    if (coffer__mcf_take_from_copy(work, tensor)) {
         work->left_out[tensor] = false;
+        return;
+    }
+    coffer__mcf_entry entry = coffer__mcf_index_entry(&work->model->index, tensor);
+    report_lost(work, why);
+    if (entry.name)
+        coffer__mcf_record_lost(work, 0, entry.name, entry.name_len);
 }
 
 /* The size of an int8 or int4 tensor without a record determines which of the two layouts it has. */

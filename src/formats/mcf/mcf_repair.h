@@ -41,6 +41,9 @@ bool coffer__mcf_take_from_copy(coffer__mcf_rescue *work, size_t tensor);
 bool coffer__mcf_is_damaged_section(coffer__mcf_rescue *work, const coffer_mcf_section *section);
 /* Verifies all tensors and sections that are kept: damaged ones are taken from elsewhere or recorded. */
 coffer_status coffer__mcf_verify_rescued(coffer__mcf_rescue *work, coffer_error *err);
+/* Has the new file record that it lacks a tensor, or with a type a section, unless it has one in the end.
+ * name : stays there until the file is written. */
+void coffer__mcf_record_lost(coffer__mcf_rescue *work, uint32_t section, const char *name, size_t name_len);
 void coffer__mcf_rescue_free(coffer__mcf_rescue *work);
 
 #endif

@@ -175,6 +175,17 @@ static coffer_status add_damage(coffer__mcf_rescue *work, const coffer_mcf_damag
     return status;
 }
 
+void coffer__mcf_record_lost(coffer__mcf_rescue *work, uint32_t section, const char *name, size_t name_len)
+{
+    coffer_mcf_damage damage = COFFER_MCF_DAMAGE_INIT;
+    damage.reason = COFFER_MCF_DAMAGE_LOST;
+    damage.section = section;
+    damage.name = name;
+    damage.name_len = name_len;
+    if (!work->failure.status)
+        (void)add_damage(work, &damage, &work->failure);
+}
+
 static coffer_status add_patch(coffer__mcf_rescue *work, coffer__mcf_patch patch, coffer_error *err)
 {
     coffer_status status = coffer__array_reserve_one(&work->patches, &work->patch_capacity, work->patch_count,
@@ -433,12 +444,12 @@ static coffer_status keep_known_damage(coffer__mcf_rescue *work, coffer_error *e
         bool fits = tensor != COFFER_INDEX_NONE &&
                     coffer__range_fits(damage->begin, damage->size,
                                        coffer__mcf_index_entry(&model->index, tensor).size);
-        if (fits && !work->left_out[tensor])
+        if (damage->section || damage->reason == COFFER_MCF_DAMAGE_LOST)
+            status = add_damage(work, damage, err);
+        else if (fits && !work->left_out[tensor])
             status =
                 rescue_bytes(work, tensor, damage->begin, damage->size,
                              damage->reason == COFFER_MCF_DAMAGE_CHECKSUM ? &damage->expected : NULL, err);
-        else if (damage->section)
-            status = add_damage(work, damage, err);
     }
     return status;
 }

@@ -270,8 +270,9 @@ static coffer_status take_damage(coffer_mcf_writer *writer, const coffer_mcf *mo
 {
     coffer_status status = COFFER_OK;
     for (size_t i = 0; !status && i < model->damages.count; i++) {
-        if (model->damages.items[i].section || !model->allow_damaged)
-            status = coffer_mcf_writer_add_damage(writer, &model->damages.items[i], err);
+        const coffer_mcf_damage *damage = &model->damages.items[i];
+        if (damage->section || damage->reason == COFFER_MCF_DAMAGE_LOST || !model->allow_damaged)
+            status = coffer_mcf_writer_add_damage(writer, damage, err);
     }
     for (size_t i = 0; !status && model->allow_damaged && i < model->index.count; i++) {
         coffer_mcf_damage *damages = NULL;

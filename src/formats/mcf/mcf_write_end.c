@@ -361,7 +361,7 @@ static bool find_damaged(uint64_t *offset, uint64_t *size, const coffer_mcf_writ
     return found != NULL;
 }
 
-/* Completes the records from the bytes of the new file, and drops those without bytes. */
+/* Completes the records from the bytes of the new file, and drops those without bytes, or without a loss. */
 static coffer_status settle_damage(coffer_mcf_writer *writer, coffer_error *err)
 {
     size_t kept = 0;
@@ -371,13 +371,16 @@ static coffer_status settle_damage(coffer_mcf_writer *writer, coffer_error *err)
     for (size_t i = 0; !status && i < writer->damage_count; i++) {
         coffer_mcf_damage damage = writer->damages[i];
         uint64_t offset = 0, size = 0;
-        if (!find_damaged(&offset, &size, writer, sorted, &damage) || damage.begin >= size) {
+        bool lost = damage.reason == COFFER_MCF_DAMAGE_LOST;
+        if (find_damaged(&offset, &size, writer, sorted, &damage) ? lost || damage.begin >= size : !lost) {
             coffer__free(damage.name);
             continue;
         }
         if (damage.size > size - damage.begin)
             damage.size = size - damage.begin;
-        status = coffer__mcf_crc_of_output(&damage.found, writer, offset + damage.begin, damage.size, err);
+        if (!lost)
+            status =
+                coffer__mcf_crc_of_output(&damage.found, writer, offset + damage.begin, damage.size, err);
         writer->damages[kept++] = damage;
     }
     if (!status)

@@ -5,6 +5,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sorted.h"
 #include "base/work.h"
 #include "formats/mldf/mldf_repair.h"
 
@@ -187,15 +188,9 @@ coffer_status coffer__mldf_recovered_row(bool *found, uint8_t *row, const coffer
                                          uint64_t sample, coffer_error *err)
 {
     const coffer__mldf_recovered *recovered = &work->recovered;
-    size_t low = 0, high = recovered->stretch_count;
+    size_t low = COFFER__COUNT_UP_TO(recovered->stretches, recovered->stretch_count, coffer__mldf_stretch,
+                                     first, sample);
     *found = false;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (recovered->stretches[middle].first <= sample)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     if (low == 0 || sample - recovered->stretches[low - 1].first >= recovered->stretches[low - 1].count)
         return COFFER_OK;
     const coffer__mldf_stretch *stretch = &recovered->stretches[low - 1];

@@ -3,6 +3,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sorted.h"
 #include "base/work.h"
 #include "formats/mldf/mldf_repair.h"
 
@@ -153,14 +154,8 @@ static const coffer__mldf_allocation *find(const coffer__mldf_rescue *work, uint
 /* A payload that the table knows begins inside the range, or reaches into it. */
 static bool touches_other(const coffer__mldf_rescue *work, const coffer_mldf_entry *entry)
 {
-    size_t low = 0, high = work->table_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (work->table[middle].offset < entry->offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low =
+        COFFER__COUNT_BELOW(work->table, work->table_count, coffer__mldf_allocation, offset, entry->offset);
     return (low < work->table_count && work->table[low].offset - entry->offset < entry->size) ||
            (low > 0 && work->table[low - 1].offset + work->table[low - 1].size > entry->offset);
 }

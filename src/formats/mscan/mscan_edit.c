@@ -56,36 +56,6 @@ typedef struct place {
     const char *rest; /* of the key, when it was not found: the name of a new member */
 } place;
 
-/* The member whose key begins the path and reaches farthest: keys may contain dots themselves. */
-static const coffer__json_value *find_member(const coffer__json_value *object, const char **path)
-{
-    const coffer__json_value *found = NULL;
-    for (const coffer__json_value *member = coffer__json_first(object); member;
-         member = coffer__json_next(object, member)) {
-        size_t len = member->key_len;
-        bool begins = strncmp(*path, member->key, len) == 0 && ((*path)[len] == '.' || !(*path)[len]);
-        if (begins && (!found || len > found->key_len))
-            found = member;
-    }
-    *path += found ? found->key_len : 0;
-    return found;
-}
-
-static const coffer__json_value *find_element(const coffer__json_value *array, const char **path)
-{
-    uint64_t index = 0;
-    size_t digits = strspn(*path, "0123456789");
-    if (digits == 0 || digits > 9 || ((*path)[digits] && (*path)[digits] != '.'))
-        return NULL;
-    for (size_t i = 0; i < digits; i++)
-        index = index * 10 + (uint64_t)((*path)[i] - '0');
-    const coffer__json_value *value = coffer__json_first(array);
-    while (value && index-- > 0)
-        value = coffer__json_next(array, value);
-    *path += value ? digits : 0;
-    return value;
-}
-
 static coffer_status find_place(place *out, const coffer__mscan_metadata *metadata, const char *key,
                                 coffer_error *err)
 {
@@ -93,16 +63,11 @@ static coffer_status find_place(place *out, const coffer__mscan_metadata *metada
     const char *path = key;
     *out = (place){ 0 };
     while (*path && out->depth < DEEPEST) {
-        const coffer__json_value *next = NULL;
         out->parents[out->depth++] = value;
-        if (value->kind == COFFER__JSON_OBJECT)
-            next = find_member(value, &path);
-        else if (value->kind == COFFER__JSON_ARRAY)
-            next = find_element(value, &path);
+        const coffer__json_value *next = coffer__json_step(value, &path);
         if (!next)
             break;
         value = next;
-        path += *path == '.';
         out->found = *path ? NULL : value;
     }
     out->rest = path;

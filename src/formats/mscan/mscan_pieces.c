@@ -5,6 +5,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sorted.h"
 #include "io/source_private.h"
 
 #include <stdlib.h>
@@ -125,14 +126,8 @@ coffer_status coffer__mscan_pieces_mark_metadata(coffer__mscan_pieces *pieces, c
 static bool find_bytes(uint64_t *offset, uint64_t *new_offset, const coffer__mscan_pieces *pieces,
                        const coffer__mscan_range *range)
 {
-    size_t low = 0, high = pieces->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (pieces->list[middle].old_first * COFFER__MSCAN_RECORD_SIZE <= range->offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = COFFER__COUNT_UP_TO(pieces->list, pieces->count, coffer__mscan_piece, old_first,
+                                     range->offset / COFFER__MSCAN_RECORD_SIZE);
     if (low == 0)
         return false;
     const coffer__mscan_piece *piece = &pieces->list[low - 1]; /* the last that begins at or before it */

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/sorted.h"
 #include "base/work.h"
 #include "formats/mscan/mscan_keys.h"
 #include "formats/mscan/mscan_private.h"
@@ -348,17 +349,12 @@ const coffer_mscan_sequence *coffer_mscan_sequence_at(const coffer_mscan *scan, 
 
 size_t coffer_mscan_sequence_of_token(const coffer_mscan *scan, uint64_t token)
 {
-    size_t low = 0, high = scan->metadata.sequence_count;
     if (token >= scan->metadata.total_tokens)
         return COFFER_INDEX_NONE;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (scan->metadata.sequences[middle].first_token <= token)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low - 1; /* the last that begins at or before the token: empty ones share a start and come first */
+    /* The last that begins at or before the token: empty ones share a start and come first. */
+    return COFFER__COUNT_UP_TO(scan->metadata.sequences, scan->metadata.sequence_count, coffer_mscan_sequence,
+                               first_token, token) -
+           1;
 }
 
 size_t coffer_mscan_find_sequence(const coffer_mscan *scan, uint64_t sequence_id)

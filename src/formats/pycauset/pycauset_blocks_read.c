@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "base/sorted.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -112,15 +113,7 @@ static coffer_status place_block(block_job *job, size_t block_row, size_t block_
 /* The block that has a row or column. */
 static size_t find_block(const uint64_t *edges, size_t count, uint64_t at)
 {
-    size_t low = 0, high = count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (edges[middle] <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return coffer__last_of(coffer__count_up_to(edges, count, sizeof *edges, 0, at));
 }
 
 static coffer_status place_all(block_job *job, coffer_error *err)

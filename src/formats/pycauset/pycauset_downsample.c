@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/sorted.h"
 #include "base/work.h"
 
 #include <inttypes.h>
@@ -43,15 +44,8 @@ static uint64_t cell_begin(uint64_t index, uint64_t count, uint64_t size)
 /* The column of cells that a column of the matrix is in. */
 static uint64_t cell_of(const picture_job *job, uint64_t col)
 {
-    uint64_t low = 0, high = job->grid_cols;
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-        if (job->edges[middle] <= col)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return coffer__last_of(
+        coffer__count_up_to(job->edges, (size_t)job->grid_cols, sizeof *job->edges, 0, col));
 }
 
 /* Takes in values [col, col + count) of one row. */

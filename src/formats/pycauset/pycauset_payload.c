@@ -137,9 +137,9 @@ void coffer__pycauset_payload_free(coffer__pycauset_payload *reader)
     coffer__free(reader->windows[1].bytes);
 }
 
-coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset_payload *reader,
-                                           unsigned plane, uint64_t offset, size_t len, uint64_t needed_until,
-                                           coffer_error *err)
+/* Bytes [offset, offset + len) of the payload, until the next call for that plane. */
+static coffer_status get_bytes(const uint8_t **out, coffer__pycauset_payload *reader, unsigned plane,
+                               uint64_t offset, size_t len, uint64_t needed_until, coffer_error *err)
 {
     if (reader->view) {
         *out = reader->view + offset;
@@ -167,6 +167,20 @@ coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset
     }
     *out = window->bytes + (size_t)(offset - window->begin);
     return COFFER_OK;
+}
+
+coffer_status coffer__pycauset_payload_row(coffer__pycauset_stored_row *out, coffer__pycauset_payload *reader,
+                                           const coffer__pycauset_grid *grid, uint64_t row, uint64_t col,
+                                           uint64_t count, uint64_t needed_until, coffer_error *err)
+{
+    *out = (coffer__pycauset_stored_row){ 0 };
+    uint64_t offset = coffer__pycauset_grid_offset(grid, row, col, &out->first_bit);
+    size_t len = (size_t)coffer__pycauset_grid_length(grid, out->first_bit, count);
+    coffer_status status = get_bytes(&out->bytes, reader, 0, offset, len, needed_until, err);
+    if (!status && grid->dtype == COFFER_DTYPE_C32)
+        status = get_bytes(&out->imaginary, reader, 1, grid->plane_bytes + offset, len,
+                           needed_until ? grid->plane_bytes + needed_until : 0, err);
+    return status;
 }
 
 coffer_status coffer__pycauset_payload_intact(coffer__pycauset_payload *reader, coffer_error *err)

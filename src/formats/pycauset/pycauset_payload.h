@@ -111,12 +111,11 @@ typedef struct coffer__pycauset_payload {
 
 void coffer__pycauset_payload_init(coffer__pycauset_payload *reader, const coffer_pycauset *matrix);
 void coffer__pycauset_payload_free(coffer__pycauset_payload *reader);
-/* Bytes [offset, offset + len) of the payload, with elements in the machine's byte order, until the next call
- * for that plane. needed_until : the caller will ask for all bytes up to there, so they may be read at once.
- */
-coffer_status coffer__pycauset_payload_get(const uint8_t **out, coffer__pycauset_payload *reader,
-                                           unsigned plane, uint64_t offset, size_t len, uint64_t needed_until,
-                                           coffer_error *err);
+/* `count` stored elements of a row from a column on, in the machine's byte order, until the next call.
+ * needed_until : the caller will ask for all bytes of the plane up to there, so they may be read at once. */
+coffer_status coffer__pycauset_payload_row(coffer__pycauset_stored_row *out, coffer__pycauset_payload *reader,
+                                           const coffer__pycauset_grid *grid, uint64_t row, uint64_t col,
+                                           uint64_t count, uint64_t needed_until, coffer_error *err);
 /* To be asked when the work is done: whether what was mapped was really there. */
 coffer_status coffer__pycauset_payload_intact(coffer__pycauset_payload *reader, coffer_error *err);
 

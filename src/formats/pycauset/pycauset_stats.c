@@ -82,15 +82,9 @@ static coffer_status add_elements(tally *out, const stats_job *job, stats_worker
 {
     while (count > 0) {
         uint64_t n = count < PIECE ? count : PIECE;
-        coffer__pycauset_stored_row from = { NULL, NULL, 0 };
-        uint64_t offset = coffer__pycauset_grid_offset(&job->grid, row, col, &from.first_bit);
-        size_t len = (size_t)coffer__pycauset_grid_length(&job->grid, from.first_bit, n);
+        coffer__pycauset_stored_row from;
         coffer_status status =
-            coffer__pycauset_payload_get(&from.bytes, &worker->payload, 0, offset, len, until, err);
-        if (!status && job->grid.dtype == COFFER_DTYPE_C32)
-            status = coffer__pycauset_payload_get(&from.imaginary, &worker->payload, 1,
-                                                  job->grid.plane_bytes + offset, len,
-                                                  job->grid.plane_bytes + until, err);
+            coffer__pycauset_payload_row(&from, &worker->payload, &job->grid, row, col, n, until, err);
         if (status)
             return status;
         if (job->grid.dtype == COFFER_DTYPE_BIT) {

@@ -49,21 +49,15 @@ static uint64_t needed_until(const tile_job *job, const stored_part *part)
            coffer__pycauset_grid_row_bytes(&job->grid, last);
 }
 
-/* Values of stored elements; all of them are in the row. until : see coffer__pycauset_payload_get. */
+/* Values of stored elements; all of them are in the row. until : see coffer__pycauset_payload_row. */
 static coffer_status make_values(uint8_t *out, tile_job *job, uint64_t row, uint64_t col, uint64_t count,
                                  uint64_t until, coffer_error *err)
 {
     while (count > 0) {
         uint64_t n = count < PIECE ? count : PIECE;
-        coffer__pycauset_stored_row from = { NULL, NULL, 0 };
-        uint64_t offset = coffer__pycauset_grid_offset(&job->grid, row, col, &from.first_bit);
-        size_t len = (size_t)coffer__pycauset_grid_length(&job->grid, from.first_bit, n);
+        coffer__pycauset_stored_row from;
         coffer_status status =
-            coffer__pycauset_payload_get(&from.bytes, &job->payload, 0, offset, len, until, err);
-        if (!status && job->grid.dtype == COFFER_DTYPE_C32)
-            status = coffer__pycauset_payload_get(&from.imaginary, &job->payload, 1,
-                                                  job->grid.plane_bytes + offset, len,
-                                                  until ? job->grid.plane_bytes + until : 0, err);
+            coffer__pycauset_payload_row(&from, &job->payload, &job->grid, row, col, n, until, err);
         if (status)
             return status;
         coffer__pycauset_expand_row(out, &job->recipe, &from, (size_t)n);

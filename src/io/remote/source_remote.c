@@ -1,6 +1,7 @@
 /* A source over HTTP: reads go through the cache of blocks, and what will be read next is fetched ahead. */
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sorted.h"
 #include "io/file.h"
 #include "io/remote/block_cache.h"
 #include "io/remote/disk_cache.h"
@@ -194,14 +195,7 @@ static coffer_status read_past_cache(coffer__remote_file *file, uint8_t *out, ui
 /* The announced range that contains an offset, or NULL. */
 static const struct coffer__planned *find_planned(const coffer__read_plan *plan, uint64_t offset)
 {
-    size_t low = 0, high = plan->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (plan->ranges[middle].offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = COFFER__COUNT_UP_TO(plan->ranges, plan->count, struct coffer__planned, offset, offset);
     const struct coffer__planned *range = low ? &plan->ranges[low - 1] : NULL;
     return range && offset - range->offset < range->len ? range : NULL;
 }

@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sorted.h"
 
 #include <string.h>
 
@@ -88,15 +89,7 @@ void coffer__heaptrack_modules_free(coffer__heaptrack_modules *modules)
 /* How many begin at or before an address. */
 static size_t count_up_to(const coffer__heaptrack_modules *modules, uint64_t address)
 {
-    size_t low = 0, high = modules->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (modules->items[middle].begin <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return COFFER__COUNT_UP_TO(modules->items, modules->count, coffer__heaptrack_module, begin, address);
 }
 
 coffer_status coffer__heaptrack_modules_add(coffer__heaptrack_modules *modules, const char *name, size_t len,

@@ -82,18 +82,23 @@ static coffer_report *check_file(const char *path)
     return report;
 }
 
-/* Every tensor is recorded as unverified, and nothing else is wrong. */
-static void assert_unverified(size_t count)
+/* Nothing is wrong but `count` tensors that are recorded as unverified, and those that are recorded as lost.
+ * Returns how many are lost. */
+static size_t assert_unverified(size_t count)
 {
     coffer_report *report = check_file(out_path);
-    assert_int_equal(coffer_report_total(report, COFFER_ERROR), count);
+    size_t errors = (size_t)coffer_report_total(report, COFFER_ERROR), lost = 0;
     assert_int_equal(coffer_report_total(report, COFFER_WARNING), 0);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < errors; i++) {
         const coffer_finding *finding = coffer_report_at(report, i);
-        assert_int_equal(finding->code, COFFER_E_BAD_CHECKSUM);
-        assert_non_null(strstr(finding->text, "could not be verified"));
+        bool is_lost = finding->code == COFFER_E_MISSING;
+        assert_true(is_lost || finding->code == COFFER_E_BAD_CHECKSUM);
+        assert_non_null(strstr(finding->text, is_lost ? "was lost in a repair" : "could not be verified"));
+        lost += is_lost;
     }
+    assert_int_equal(errors - lost, count);
     coffer_report_free(report);
+    return lost;
 }
 
 static size_t tensors_in_output(void)
@@ -120,7 +125,7 @@ static void a_download_that_broke_off_keeps_the_tensors_that_are_whole(void **st
     assert_non_null(strstr(model_text(report, COFFER_E_TRUNCATED), "tensors kept: 3 of 8"));
     coffer_report_free(report);
     assert_tensors(3);
-    assert_unverified(3);
+    assert_int_equal(assert_unverified(3), 5);
     free(bytes);
 }
 
@@ -261,7 +266,7 @@ static void a_cut_at_any_length_gives_an_unverified_model_or_an_error(void **sta
         opts.overwrite = true;
         assert_int_equal(coffer_report_new(&report, 0, NULL), COFFER_OK);
         if (coffer_repair(report, src, out_path, &opts, NULL) == COFFER_OK)
-            assert_unverified(cut < sums ? tensors_in_output() : 0);
+            (void)assert_unverified(cut < sums ? tensors_in_output() : 0);
         coffer_report_free(report);
         coffer_source_close(src);
     }

@@ -15,7 +15,7 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* A fixed key: how blocks are spread over the parts, and so every size, is the same in each run. */
+/* A fixed key: how blocks are spread over the table, and so every size, is the same in each run. */
 static coffer__mlyze_live *new_table(coffer__mlyze_budget *budget)
 {
     static const coffer__mlyze_key key = { UINT64_C(0x9E3779B97F4A7C15), UINT64_C(0xD1342543DE82EF95) };
@@ -98,7 +98,7 @@ static void the_table_holds_what_a_plain_array_holds(void **state)
             }
             is_live[which] = false;
         }
-        assert_int_equal(coffer__mlyze_live_count(live), count);
+        assert_int_equal(live->live, count);
     }
     free_table(live);
     free(model);
@@ -106,45 +106,67 @@ static void the_table_holds_what_a_plain_array_holds(void **state)
     free(was_freed);
 }
 
-static void a_live_block_costs_at_most_64_bytes(void **state)
+static void a_block_of_a_large_table_costs_at_most_40_bytes(void **state)
 {
     (void)state;
     coffer__mlyze_live *live = new_table(NULL);
     coffer__mlyze_held block = { .size = 1 }, old;
-    for (uint64_t count = 1; count <= 1000000; count++) {
+    live->roomy = 1000;
+    for (uint64_t count = 1; count <= 300000; count++) {
         assert_int_equal(put(live, count * 16, &block, &old), COFFER__MLYZE_PUT_NEW);
-        if (count >= 100000 && count % 997 == 0)
-            assert_true(coffer__mlyze_live_bytes(live) <= count * 64 + 150000);
+        if (count >= 100000 && count % 97 == 0)
+            assert_true(coffer__mlyze_live_bytes(live) <= count * 40 + 20000);
     }
+    for (uint64_t count = 1; count <= 300000; count++)
+        assert_true(take(&old, live, count * 16));
     free_table(live);
 }
 
-/* A part is rebuilt with twice as many slots as it has live blocks, at least 64: freed addresses do not
- * count. */
 static void addresses_that_never_come_again_do_not_grow_the_table(void **state)
 {
     (void)state;
     coffer__mlyze_live *live = new_table(NULL);
     coffer__mlyze_held block = { .size = 1 }, old;
-    uint32_t most[COFFER__MLYZE_PARTS] = { 0 }; /* live blocks that a part had at once */
     for (uint64_t count = 1; count <= 500000; count++) {
-        size_t part = coffer__mlyze_hash(&live->key, count * 16) % COFFER__MLYZE_PARTS;
         assert_int_equal(put(live, count * 16, &block, &old), COFFER__MLYZE_PUT_NEW);
-        if (live->parts[part].live > most[part])
-            most[part] = live->parts[part].live;
         if (count > 1000)
             assert_true(take(&old, live, (count - 1000) * 16));
     }
-    assert_int_equal(coffer__mlyze_live_count(live), 1000);
-    for (size_t part = 0; part < COFFER__MLYZE_PARTS; part++)
-        assert_true(live->parts[part].capacity <= (most[part] > 32 ? 2 * most[part] : 64));
+    assert_int_equal(live->live, 1000);
+    assert_true(coffer__mlyze_live_bytes(live) <= 3000 * sizeof(coffer__mlyze_slot));
     free_table(live);
 }
 
-/* Their homes are the last ones of one part: more of them than fit after the last home. */
+/* Dead slots of full buckets are used again: a table that is nearly full does not have to be cleaned for
+ * every few blocks. */
+static void a_full_table_keeps_its_size_while_blocks_come_and_go(void **state)
+{
+    enum { BLOCKS = 100000 };
+    (void)state;
+    coffer__mlyze_live *live = new_table(NULL);
+    coffer__mlyze_held block = { .size = 1 }, old;
+    live->roomy = 1000;
+    for (uint64_t i = 0; i < BLOCKS; i++)
+        (void)put(live, (i + 1) * 16, &block, &old);
+    const size_t bytes = coffer__mlyze_live_bytes(live);
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        block.order = i;
+        assert_true(take(&old, live, (i + 1) * 16));
+        assert_int_equal(put(live, (i + 1 + BLOCKS) * 16, &block, &old), COFFER__MLYZE_PUT_NEW);
+    }
+    assert_true(coffer__mlyze_live_bytes(live) <= bytes + bytes / 8);
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        assert_true(take(&old, live, (i + 1 + BLOCKS) * 16));
+        assert_int_equal(old.order, i);
+    }
+    assert_int_equal(live->live, 0);
+    free_table(live);
+}
+
+/* Their homes are the last ones: more of them than fit after the last home. */
 static void blocks_with_neighboring_hashes_are_all_kept(void **state)
 {
-    enum { BLOCKS = 120 };
+    enum { BLOCKS = 400 };
     (void)state;
     coffer__mlyze_live *live = new_table(NULL);
     coffer__mlyze_held block = { .size = 1 }, old;
@@ -152,14 +174,14 @@ static void blocks_with_neighboring_hashes_are_all_kept(void **state)
     size_t count = 0;
     for (uint64_t address = 16; count < BLOCKS; address += 16) {
         uint64_t hash = coffer__mlyze_hash(&live->key, address);
-        if (hash % COFFER__MLYZE_PARTS == 0 && (uint32_t)(hash >> 8) >= UINT32_MAX - (UINT32_MAX >> 10))
+        if ((uint32_t)(hash >> 8) >= UINT32_MAX - (UINT32_MAX >> 10))
             addresses[count++] = address;
     }
     for (size_t i = 0; i < BLOCKS; i++)
         assert_int_equal(put(live, addresses[i], &block, &old), COFFER__MLYZE_PUT_NEW);
     for (size_t i = 0; i < BLOCKS; i++)
         assert_true(take(&old, live, addresses[i]));
-    assert_int_equal(coffer__mlyze_live_count(live), 0);
+    assert_int_equal(live->live, 0);
     free_table(live);
 }
 
@@ -173,7 +195,7 @@ static void addresses_at_equal_distances_spread_over_the_table(void **state)
     live->key = key;
     for (uint64_t count = 1; count <= 60000; count++)
         assert_int_equal(put(live, count * 16, &block, &old), COFFER__MLYZE_PUT_NEW);
-    assert_true(coffer__mlyze_live_bytes(live) <= 60000 * 64);
+    assert_true(coffer__mlyze_live_bytes(live) <= 60000 * 64 + 20000);
     for (uint64_t count = 1; count <= 60000; count++)
         assert_true(take(&old, live, count * 16));
     free_table(live);
@@ -194,7 +216,7 @@ static void a_table_stays_within_its_budget(void **state)
     }
     assert_int_equal(status, COFFER_E_LIMIT);
     assert_true(budget.exceeded);
-    assert_true(coffer__mlyze_live_count(live) > 10000);
+    assert_true(live->live > 10000);
     free_table(live);
     assert_int_equal(budget.used, 0);
 }
@@ -264,8 +286,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_holds_what_a_plain_array_holds),
-        cmocka_unit_test(a_live_block_costs_at_most_64_bytes),
+        cmocka_unit_test(a_block_of_a_large_table_costs_at_most_40_bytes),
         cmocka_unit_test(addresses_that_never_come_again_do_not_grow_the_table),
+        cmocka_unit_test(a_full_table_keeps_its_size_while_blocks_come_and_go),
         cmocka_unit_test(blocks_with_neighboring_hashes_are_all_kept),
         cmocka_unit_test(addresses_at_equal_distances_spread_over_the_table),
         cmocka_unit_test(a_table_stays_within_its_budget),

@@ -80,12 +80,17 @@ static void threads_do_not_change_a_product(void **state)
         COFFER_OK);
     for (size_t t = 0; t < TYPE_COUNT; t++) {
         coffer_quant_tensor tensor = encoded_tensor(block_types[t]);
-        assert_int_equal(coffer_quant_matvec(alone, &tensor, x, NULL, NULL), COFFER_OK);
-        assert_int_equal(coffer_quant_matvec(together, &tensor, x, workers, NULL), COFFER_OK);
-        assert_memory_equal(alone, together, ROWS * sizeof *alone);
-        assert_int_equal(coffer_quant_matmul(alone, &tensor, x, COLUMNS, NULL, NULL), COFFER_OK);
-        assert_int_equal(coffer_quant_matmul(together, &tensor, x, COLUMNS, workers, NULL), COFFER_OK);
-        assert_memory_equal(alone, together, sizeof alone);
+        for (int inputs = COFFER_QUANT_INPUTS_F32; inputs <= COFFER_QUANT_INPUTS_INT8; inputs++) {
+            coffer_quant_product_opts one = COFFER_QUANT_PRODUCT_OPTS_INIT, three = one;
+            one.inputs = three.inputs = (coffer_quant_inputs)inputs;
+            three.workers = workers;
+            assert_int_equal(coffer_quant_matvec(alone, &tensor, x, &one, NULL), COFFER_OK);
+            assert_int_equal(coffer_quant_matvec(together, &tensor, x, &three, NULL), COFFER_OK);
+            assert_memory_equal(alone, together, ROWS * sizeof *alone);
+            assert_int_equal(coffer_quant_matmul(alone, &tensor, x, COLUMNS, &one, NULL), COFFER_OK);
+            assert_int_equal(coffer_quant_matmul(together, &tensor, x, COLUMNS, &three, NULL), COFFER_OK);
+            assert_memory_equal(alone, together, sizeof alone);
+        }
         free_tensor(&tensor);
     }
     coffer_quant_workers_free(workers);
@@ -96,6 +101,7 @@ static void what_cannot_be_done_is_refused_with_its_numbers(void **state)
 {
     coffer_quant_tensor tensor = encoded_tensor(COFFER_DTYPE_K4), other = COFFER_QUANT_TENSOR_INIT;
     coffer_quant_encode_opts opts = COFFER_QUANT_ENCODE_OPTS_INIT;
+    coffer_quant_product_opts product = COFFER_QUANT_PRODUCT_OPTS_INIT;
     float *values = some_values(), weights[COLS] = { 0 };
     coffer_error err = COFFER_ERROR_INIT;
     uint64_t size;
@@ -109,11 +115,16 @@ static void what_cannot_be_done_is_refused_with_its_numbers(void **state)
     opts.weights = weights;
     assert_int_equal(coffer_quant_encode((void *)(uintptr_t)tensor.payload, &tensor, values, &opts, &err),
                      COFFER_E_BAD_VALUE);
+    opts.method = COFFER_QUANT_CALIBRATED;
+    assert_int_equal(coffer_quant_encode((void *)(uintptr_t)tensor.payload, &tensor, values, &opts, &err),
+                     COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(coffer_quant_decode(values, COFFER_DTYPE_F32, &tensor, ROWS, 1, &err),
                      COFFER_E_INVALID_ARGUMENT);
     assert_int_equal(coffer_quant_decode(values, COFFER_DTYPE_F64, &tensor, 0, 1, &err),
                      COFFER_E_UNSUPPORTED);
-    assert_int_equal(coffer_quant_matmul(values, &tensor, values, 33, NULL, &err), COFFER_E_INVALID_ARGUMENT);
+    product.inputs = (coffer_quant_inputs)2;
+    assert_int_equal(coffer_quant_matvec(values, &tensor, values, &product, &err), COFFER_E_INVALID_ARGUMENT);
+    assert_string_equal(err.text, "inputs is 2, not COFFER_QUANT_INPUTS_F32 or COFFER_QUANT_INPUTS_INT8");
     tensor.size--;
     assert_int_equal(coffer_quant_matvec(values, &tensor, values, NULL, &err), COFFER_E_INVALID_ARGUMENT);
     other.dtype = COFFER_DTYPE_F32;

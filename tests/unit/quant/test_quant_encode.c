@@ -231,15 +231,21 @@ static void every_processor_writes_and_decodes_the_same_bytes(void **state)
 
 /* ---- The edges ---- */
 
+static unsigned code_at(const encoded *from, uint64_t index)
+{
+    const uint8_t *codes = from->payload + from->layout.regions[COFFER__QUANT_CODES].offset;
+    unsigned bits = from->layout.type->bits, code = 0;
+    for (unsigned b = 0; b < bits; b++)
+        code |= (unsigned)(codes[(index * bits + b) / 8] >> ((index * bits + b) % 8) & 1) << b;
+    return code;
+}
+
 static void assert_no_forbidden_code(const encoded *from)
 {
     unsigned bits = from->layout.type->bits;
-    const uint8_t *codes = from->payload + from->layout.regions[COFFER__QUANT_CODES].offset;
     uint64_t count = from->layout.regions[COFFER__QUANT_CODES].size * 8 / bits;
     for (uint64_t i = 0; i < count; i++) {
-        unsigned code = 0;
-        for (unsigned b = 0; b < bits; b++)
-            code |= (unsigned)(codes[(i * bits + b) / 8] >> ((i * bits + b) % 8) & 1) << b;
+        unsigned code = code_at(from, i);
         assert_int_not_equal(code, 1u << (bits - 1));
         if (i % (from->layout.blocks_per_row * 32) >= from->layout.cols)
             assert_int_equal(code, 0);
@@ -286,6 +292,72 @@ static void a_block_of_equal_numbers_is_held_as_well_as_f16_can(void **state)
     }
 }
 
+/* ---- absmax ---- */
+
+enum { ABSMAX_COLS = 7 * 256 + 45, ABSMAX_BLOCKS = (ABSMAX_COLS + 31) / 32 };
+
+/* Blocks of many magnitudes, zeros, and codes that lie between two whole numbers. */
+static void fill_for_absmax(float *values)
+{
+    static const float magnitudes[] = { 1.0f, 0.0f, 1e-45f, 1e-39f, 3e-8f, 6.2e-5f, 1e7f, 3.4e38f };
+    uint64_t seed = 77;
+    for (size_t i = 0; i < ABSMAX_COLS; i++) {
+        float magnitude = magnitudes[i / 32 * 5 % 8];
+        if (i >= 1024 && i < 1536) /* of q8: halfway between two codes */
+            values[i] = i % 32 == 3 ? -127.0f : (float)(int)(uniform(&seed) * 254.0) - 126.5f;
+        else
+            values[i] = (float)((double)magnitude * (2.0 * uniform(&seed) - 1.0));
+    }
+}
+
+/* The scales of a row's blocks as the format's description has them. */
+static void absmax_scales(float scales[ABSMAX_BLOCKS], const encoded *from, const float *values)
+{
+    const uint8_t *subs = from->payload + from->layout.regions[COFFER__QUANT_SUBS].offset;
+    bool supers = from->layout.type->family == COFFER__QUANT_SUPERS;
+    float largest = (float)coffer__quant_largest_code(from->layout.type);
+    for (size_t b = 0; b < ABSMAX_BLOCKS; b++) {
+        scales[b] = 0.0f;
+        for (size_t i = 32 * b; i < 32 * b + 32 && i < ABSMAX_COLS; i++)
+            scales[b] = fmaxf(scales[b], fabsf(values[i]) / largest);
+    }
+    for (size_t first = 0; supers && first < ABSMAX_BLOCKS; first += 8) {
+        float super = 0.0f;
+        for (size_t b = first; b < first + 8 && b < ABSMAX_BLOCKS; b++)
+            super = fmaxf(super, scales[b]);
+        for (size_t b = first; b < first + 8 && b < ABSMAX_BLOCKS; b++) {
+            float sub = scales[b] > 0.0f ? roundf(32.0f * (scales[b] / super)) : 0.0f;
+            sub = scales[b] > 0.0f ? fmaxf(1.0f, fminf(63.0f, sub)) : 0.0f;
+            assert_int_equal(subs[b], (int)sub);
+            scales[b] = super * (sub / 32.0f);
+        }
+    }
+}
+
+static void absmax_rounds_quotients_to_the_nearest_code_on_every_instruction_set(void **state)
+{
+    float values[ABSMAX_COLS], scales[ABSMAX_BLOCKS];
+    (void)state;
+    fill_for_absmax(values);
+    for (size_t l = 0; l < sizeof levels / sizeof *levels; l++) {
+        setenv("COFFER_CPU", levels[l], 1);
+        for (size_t t = 0; t < TYPE_COUNT; t++) {
+            encoded here = encode(block_types[t], values, NULL, 1, ABSMAX_COLS, COFFER__QUANT_ABSMAX);
+            unsigned mask = (1u << here.layout.type->bits) - 1;
+            float largest = (float)coffer__quant_largest_code(here.layout.type);
+            absmax_scales(scales, &here, values);
+            for (size_t i = 0; i < ABSMAX_COLS; i++) {
+                float inverse = scales[i / 32] > 0.0f ? 1.0f / scales[i / 32] : 0.0f;
+                float code = roundf(values[i] * (isinf(inverse) ? 0.0f : inverse));
+                code = fmaxf(-largest, fminf(largest, code));
+                assert_int_equal(code_at(&here, i), (unsigned)(int)code & mask);
+            }
+            free(here.payload);
+        }
+    }
+    unsetenv("COFFER_CPU");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +368,7 @@ int main(void)
         cmocka_unit_test(every_processor_writes_and_decodes_the_same_bytes),
         cmocka_unit_test(every_method_decodes_to_finite_numbers_at_the_edges),
         cmocka_unit_test(a_block_of_equal_numbers_is_held_as_well_as_f16_can),
+        cmocka_unit_test(absmax_rounds_quotients_to_the_nearest_code_on_every_instruction_set),
     };
     return cmocka_run_group_tests_name("encoding of quantized payloads", tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 import type { Chunks } from "../chunks";
 import { append, el, name } from "../dom";
 import { table } from "../facts";
-import { compared, figures, type Figure } from "../figures";
+import { compared, overview, type Figure } from "../figures";
 import { count, number, trim } from "../format";
 import { HeatMap } from "../heatmap";
 import type { Shell } from "../shell";
@@ -40,7 +40,6 @@ export async function matrixPage(shell: Shell, chunks: Chunks, summary: Summary)
   const totals = summary.view["matrices"] as unknown as MatrixTotals[];
   const first = totals[0];
   if (!first) return;
-  const overview = shell.section("overview", "Overview", totals.length > 1 ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer stats ${shell.path()}`);
   const last = totals[totals.length - 1] ?? first;
   const list: Figure[] = [{ label: "shape", value: `${count(last.rows)} × ${count(last.cols)}`, note: `${last.type.toLowerCase().replace(/_/g, " ")}, ${last.dtype ?? "mixed types"}` }];
   const parts: [string, keyof MatrixTotals][] = [["smallest", "min"], ["largest", "max"], ["mean", "mean"], ["standard deviation", "std"], ["density", "density"]];
@@ -48,7 +47,7 @@ export async function matrixPage(shell: Shell, chunks: Chunks, summary: Summary)
     if (totals.every((item) => typeof item[key] === "number")) list.push(compared(label, totals.map((item) => Number(item[key])), (value) => trim(value, 6), first.complex ? "of magnitudes" : ""));
   const strange = (last.nans ?? 0) + (last.infinities ?? 0);
   if (strange > 0) list.push({ label: "NaN or infinite", value: count(strange) });
-  overview.body.append(figures(list));
+  overview(shell, totals.length, "stats", list);
   await pictureSection(shell, chunks, summary, first);
   if (totals.length === 1) historySection(shell, summary);
 }

@@ -2,13 +2,14 @@
 import { histogram } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, el, name } from "../dom";
-import { compared, figures } from "../figures";
+import { compared, overview } from "../figures";
 import { bytes, count, number, percent, shell as quote, trim } from "../format";
 import { HeatMap } from "../heatmap";
 import type { Shell } from "../shell";
 import { VirtualTable, type Column } from "../table";
 import { treemap } from "../treemap";
 import type { Summary } from "../types";
+import { qualitySection, textSection } from "./model_parts";
 
 const BINS = 64;
 
@@ -25,6 +26,8 @@ interface Tensors {
   file: string[];
   elements: Float64Array;
   size: Float64Array;
+  /** The stored quality of quantized tensors; NaN without. */
+  snr: Float64Array | undefined;
 }
 
 interface Values {
@@ -44,6 +47,7 @@ async function loadTensors(chunks: Chunks): Promise<Tensors> {
     file: await words("file"),
     elements: await chunks.f64("tensors.elements"),
     size: await chunks.f64("tensors.size"),
+    snr: chunks.has("tensors.snr_db") ? await chunks.f64("tensors.snr_db") : undefined,
   };
 }
 
@@ -91,23 +95,24 @@ async function loadValues(chunks: Chunks): Promise<Values | undefined> {
 
 export async function modelPage(shell: Shell, chunks: Chunks, summary: Summary): Promise<void> {
   const totals = summary.view["models"] as unknown as ModelTotals[];
-  const overview = shell.section("overview", "Overview", totals.length > 1 ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer info ${shell.path()}`);
   const list = [
     compared("tensors", totals.map((item) => item.tensors), count),
     compared("parameters", totals.map((item) => item.elements), short),
     compared("payload", totals.map((item) => item.bytes), bytes),
   ];
   if (totals.length > 1) {
-    overview.body.append(figures(list));
+    overview(shell, totals.length, "info", list);
+    await qualitySection(shell, chunks);
     return;
   }
   const tensors = await loadTensors(chunks);
   const values = await loadValues(chunks);
   const bits = totals[0] && totals[0].elements > 0 ? (8 * totals[0].bytes) / totals[0].elements : 0;
   list.push({ label: "bits per parameter", value: trim(bits, 3), note: [...new Set(tensors.dtype)].slice(0, 6).join(", ") });
-  overview.body.append(figures(list));
+  overview(shell, 1, "info", list);
   mapSection(shell, tensors);
   tensorSection(shell, tensors, values, await loadMaps(chunks), totals[0]?.bytes ?? 0);
+  await textSection(shell, chunks);
 }
 
 function short(value: number): string {
@@ -129,7 +134,7 @@ function withoutCommonEnds(names: string[]): string[] {
 }
 
 function mapSection(shell: Shell, tensors: Tensors): void {
-  const section = shell.section("map", "Where the bytes are", `coffer ls ${shell.path()}`);
+  const section = shell.section("map", "Where the bytes are", `coffer ls ${shell.path()} -o map.png`);
   const trimmed = withoutCommonEnds(tensors.name);
   const items = tensors.name.map((label, row) => ({
     label,
@@ -149,16 +154,18 @@ function tensorSection(shell: Shell, tensors: Tensors, values: Values | undefine
     const at = values?.row.get(row);
     return at === undefined ? NaN : (values?.columns[column][at] ?? NaN);
   };
-  const shown = (value: number): string => (Number.isNaN(value) ? "·" : trim(value, 4));
+  const shown = (value: number): string => (Number.isNaN(value) ? "·" : trim(value, 3));
   const columns: Column[] = [
-    { title: "name", width: "minmax(11rem, 1fr)", text: (row) => tensors.name[row] ?? "", render: (row) => name(tensors.name[row] ?? "") },
-    { title: "type", width: "3.4rem", text: (row) => tensors.dtype[row] ?? "" },
-    { title: "shape", width: "6.6rem", text: (row) => tensors.shape[row] ?? "" },
-    { title: "size", width: "4.8rem", numeric: true, value: (row) => tensors.size[row] ?? 0, text: (row) => bytes(tensors.size[row] ?? 0) },
+    { title: "name", width: "minmax(9rem, 1fr)", text: (row) => tensors.name[row] ?? "", render: (row) => name(tensors.name[row] ?? "") },
+    { title: "type", width: "2.9rem", text: (row) => tensors.dtype[row] ?? "" },
+    { title: "shape", width: "minmax(4.6rem, 7rem)", text: (row) => tensors.shape[row] ?? "" },
+    { title: "size", width: "4.2rem", numeric: true, value: (row) => tensors.size[row] ?? 0, text: (row) => bytes(tensors.size[row] ?? 0) },
   ];
+  const { snr } = tensors;
+  if (snr) columns.push({ title: "dB", width: "2.8rem", numeric: true, help: "Signal-to-noise ratio when the tensor was quantized", value: (row) => snr[row] ?? NaN, text: (row) => (Number.isFinite(snr[row]) ? trim(snr[row] ?? 0, 3) : "·") });
   if (values)
-    for (const column of ["min", "max", "mean", "std"] as const)
-      columns.push({ title: column, width: "4.9rem", numeric: true, value: (row) => of(column, row), text: (row) => shown(of(column, row)) });
+    for (const column of ["min", "max", "std"] as const)
+      columns.push({ title: column, width: "4.3rem", numeric: true, value: (row) => of(column, row), text: (row) => shown(of(column, row)) });
   const panel = el("div", { class: "stack-panel free" }, el("p", { class: "quiet" }, "Choose a tensor to see its values."));
   const heat = new HeatMap("Values of the tensor", false);
   const picture = el("figure", { class: "chart tensor-map" }, el("figcaption", {}, "Means of the values: first dimension down"), heat.element);
@@ -197,6 +204,7 @@ function tensorDetails(tensors: Tensors, values: Values | undefined, row: number
   fact("elements", count(tensors.elements[row] ?? 0));
   fact("size", `${bytes(tensors.size[row] ?? 0)}, ${percent(tensors.size[row] ?? 0, total)} of the payload`);
   if (tensors.file[row]) fact("file", tensors.file[row] ?? "");
+  if (tensors.snr && !Number.isNaN(tensors.snr[row])) fact("quantized with", Number.isFinite(tensors.snr[row]) ? `${trim(tensors.snr[row] ?? 0, 4)} dB signal to noise` : "no error");
   const at = values?.row.get(row);
   const nodes: Node[] = [el("h3", {}, name(tensors.name[row] ?? "")), list];
   if (!values || at === undefined) return nodes;

@@ -2,8 +2,10 @@
 import { histogram, ranking } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, el, name } from "../dom";
-import { compared, figures } from "../figures";
-import { bytes, count, trim } from "../format";
+import { compared, overview } from "../figures";
+import { commandPart, Filter, meets, type Condition } from "../filter";
+import { bytes, count, counted, trim } from "../format";
+import { arrayKind, Gallery, pictureKind, soundKind, textKind, type TileKind } from "../gallery";
 import type { Shell } from "../shell";
 import { VirtualTable } from "../table";
 import type { Summary } from "../types";
@@ -40,21 +42,22 @@ interface SetTotals {
 
 export async function setPage(shell: Shell, chunks: Chunks, summary: Summary): Promise<void> {
   const totals = summary.view["sets"] as unknown as SetTotals[];
-  const overview = shell.section("overview", "Overview", totals.length > 1 ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer stats ${shell.path()}`);
-  overview.body.append(
-    figures([
-      compared("samples", totals.map((item) => item.samples), count),
-      compared("fields", totals.map((item) => item.fields), count),
-      compared("values", totals.map((item) => item.payload_bytes), bytes),
-    ]),
-  );
+  const list = [
+    compared("samples", totals.map((item) => item.samples), count),
+    compared("fields", totals.map((item) => item.fields), count),
+    compared("values", totals.map((item) => item.payload_bytes), bytes),
+  ];
+  const damaged = Number(summary.view["damaged"] ?? 0);
+  if (totals.length === 1 && summary.view["verified"] === true) list.push({ label: "damaged samples", value: count(damaged), note: damaged === 0 ? "every value was read" : "listed below" });
+  overview(shell, totals.length, "stats", list);
   if (totals.length > 1) return;
   const fields = summary.view["fields"] as unknown as Field[];
   const samples = await loadSamples(chunks, fields);
   schemaSection(shell, fields);
-  if (chunks.has("pictures.data")) await gallerySection(shell, chunks, fields, samples, Number(summary.view["picture_field"]));
-  sampleSection(shell, fields, samples);
+  await sampleSection(shell, chunks, summary, fields, samples);
+  await damageSection(shell, chunks, damaged);
   await distributionSection(shell, chunks, fields);
+  await orderSection(shell, chunks, totals[0]?.samples ?? 0);
 }
 
 // ---- Fields ----
@@ -98,93 +101,213 @@ interface Samples {
   number: Float64Array;
   /** By field, then by sample. */
   text: string[][];
+  /** By field: the numbers of all samples of the set, where the page has them. */
+  column: (Float64Array | undefined)[];
+  damaged: Set<number>;
 }
 
 async function loadSamples(chunks: Chunks, fields: Field[]): Promise<Samples> {
   const texts = await chunks.texts();
-  const columns: string[][] = [];
-  for (let field = 0; field < fields.length; field++) columns.push([...(await chunks.u32(`samples.value.${field}`))].map((at) => texts[at] ?? ""));
-  return { number: await chunks.f64("samples.number"), text: columns };
+  const text: string[][] = [];
+  const column: (Float64Array | undefined)[] = [];
+  for (let field = 0; field < fields.length; field++) {
+    text.push([...(await chunks.u32(`samples.value.${field}`))].map((at) => texts[at] ?? ""));
+    column.push(chunks.has(`columns.${field}`) ? await chunks.f64(`columns.${field}`) : undefined);
+  }
+  return { number: await chunks.f64("samples.number"), text, column, damaged: new Set(await chunks.f64("damaged.sample")) };
 }
 
-function sampleSection(shell: Shell, fields: Field[], samples: Samples): void {
+function numberOf(samples: Samples, field: number, row: number): number {
+  const column = samples.column[field];
+  return column ? (column[samples.number[row] ?? 0] ?? NaN) : Number(samples.text[field]?.[row]);
+}
+
+/** Whether the sample of a row meets all conditions. */
+function keeps(samples: Samples, fields: Field[], conditions: Condition[], row: number): boolean {
+  return conditions.every((condition) => {
+    const type = fields[condition.field]?.type;
+    const number = type === "int" || type === "float" ? numberOf(samples, condition.field, row) : undefined;
+    return meets(condition, samples.text[condition.field]?.[row] ?? "", number);
+  });
+}
+
+/** The number of samples of the whole set that meet the conditions, when the page has their numbers. */
+function countAll(samples: Samples, conditions: Condition[]): number | undefined {
+  const columns = conditions.map((condition) => samples.column[condition.field]);
+  const length = columns[0]?.length;
+  if (length === undefined || columns.some((column) => column === undefined)) return undefined;
+  let found = 0;
+  for (let at = 0; at < length; at++) if (conditions.every((condition, index) => meets(condition, "", columns[index]?.[at]))) found++;
+  return found;
+}
+
+function sayFound(filter: Filter, samples: Samples, total: number, shown: number): void {
+  const whole = countAll(samples, filter.conditions);
+  filter.result.replaceChildren();
+  if (filter.conditions.length === 0) return;
+  if (whole !== undefined) append(filter.result, el("strong", {}, count(whole)), ` of ${count(total)} samples meet the conditions`, shown < whole ? `; ${count(shown)} of them are shown` : "");
+  else append(filter.result, el("strong", {}, count(shown)), ` of the ${count(samples.number.length)} samples shown meet the conditions`, samples.number.length < total ? "; the command searches all of them" : "");
+}
+
+async function sampleSection(shell: Shell, chunks: Chunks, summary: Summary, fields: Field[], samples: Samples): Promise<void> {
   if (samples.number.length === 0) return;
   const section = shell.section("samples", "Samples", `coffer head ${shell.path()}`);
-  const columns = [{ title: "sample", width: "6rem", numeric: true, value: (row: number) => samples.number[row] ?? 0, text: (row: number) => count(samples.number[row] ?? 0) }];
+  const gallery = await makeGallery(chunks, summary, fields, samples);
+  const table = makeTable(fields, samples);
+  const total = (summary.view["sets"] as unknown as SetTotals[])[0]?.samples ?? 0;
+  const lower = samples.number.length > 0 ? Array.from(samples.number, (_, row) => samples.text.map((column) => column[row] ?? "").join("\n").toLowerCase()) : [];
+  let query = "";
+  const arrange = (): void => {
+    const kept = Array.from(samples.number, (_, row) => keeps(samples, fields, filter.conditions, row));
+    table.filter(query, (row) => kept[row] ?? false);
+    gallery?.view.filter((row) => (kept[row] ?? false) && (query === "" || (lower[row] ?? "").includes(query)));
+    sayFound(filter, samples, total, kept.filter((keep) => keep).length);
+    section.setCommand(`coffer head ${shell.path()}${commandPart(filter.conditions, fields)}`);
+  };
+  let ready = false;
+  const filter = new Filter(fields, () => {
+    arrange();
+    if (ready) save(filter.conditions.length > 0 ? { where: JSON.stringify(filter.conditions) } : {});
+  });
+  const save = shell.remember("samples", (state) => filter.restore(state["where"] ?? "[]"));
+  if (gallery) append(section.controls, gallery.view.controls);
+  append(section.body, filter.element, filter.result);
+  if (gallery) append(section.body, gallery.player, gallery.view.element);
+  section.body.append(table.element);
+  ready = true;
+  shell.onSearch((text) => {
+    query = text;
+    arrange();
+  });
+}
+
+function makeTable(fields: Field[], samples: Samples): VirtualTable {
   const table = new VirtualTable({
     label: "Samples",
     rows: samples.number.length,
     columns: [
-      ...columns,
+      {
+        title: "sample",
+        width: "6rem",
+        numeric: true,
+        value: (row: number) => samples.number[row] ?? 0,
+        text: (row: number) => count(samples.number[row] ?? 0),
+        render: (row: number) => el("span", samples.damaged.has(samples.number[row] ?? -1) ? { class: "chip error", title: "damaged" } : {}, count(samples.number[row] ?? 0)),
+      },
       ...fields.map((field, index) => ({
         title: field.name,
         width: field.type === "int" || field.type === "float" ? "minmax(6rem, 1fr)" : "minmax(11rem, 3fr)",
         text: (row: number) => samples.text[index]?.[row] ?? "",
         render: (row: number) => name(samples.text[index]?.[row] ?? ""),
+        ...(samples.column[index] ? { value: (row: number) => numberOf(samples, index, row) } : {}),
       })),
     ],
     matches: (row, query) => samples.text.some((column) => column[row]?.toLowerCase().includes(query)),
     height: 420,
   });
   table.sortAscending();
-  section.body.append(table.element);
+  return table;
+}
+
+/** Tiles of the pictures, sounds, arrays and texts that the page has; undefined without any. */
+async function makeGallery(chunks: Chunks, summary: Summary, fields: Field[], samples: Samples): Promise<{ view: Gallery; player: HTMLElement } | undefined> {
+  const sampleOf = (row: number): number => samples.number[row] ?? 0;
+  const kinds: TileKind[] = [];
+  const player = el("div", { hidden: "" });
+  if (chunks.has("pictures.data")) kinds.push(await pictureKind(chunks, Number(summary.view["picture_field"]), sampleOf));
+  if (chunks.has("sounds.data")) {
+    const sounds = await soundKind(chunks, Number(summary.view["sound_field"]), sampleOf);
+    player.append(sounds.player);
+    kinds.push(sounds);
+  }
+  if (chunks.has("arrays.cells")) kinds.push(await arrayKind(chunks, Number(summary.view["array_field"]), sampleOf));
+  const text = fields.findIndex((field) => field.type === "text" && field.name !== "path");
+  if (text >= 0) kinds.push(textKind(text, samples.text[text] ?? []));
+  if (kinds.length === 0) return undefined;
+  const caption = (row: number): Node[] => {
+    const label = labelField(fields, kinds);
+    const words = label >= 0 ? (samples.text[label]?.[row] ?? "") : "";
+    const sample = el("span", { class: "quiet" }, `${count(sampleOf(row))} `);
+    return [sample, ...(samples.damaged.has(sampleOf(row)) ? [el("span", { class: "chip error" }, "damaged")] : []), name(words)];
+  };
+  const view = new Gallery({
+    kinds,
+    rows: samples.number.length,
+    caption,
+    title: (row) => samples.text.map((column, index) => `${fields[index]?.name}: ${column[row]}`).join("\n"),
+    changed: (kind) => (player.hidden = kind.id !== "sounds"),
+  });
+  return { view, player };
+}
+
+/** The field below a tile: a class or caption, else the first number or text that is not drawn. */
+function labelField(fields: Field[], kinds: TileKind[]): number {
+  const isLabel = (item: Field, index: number): boolean => !kinds.some((kind) => kind.field === index && kind.id !== "texts") && (item.type === "int" || item.type === "text");
+  const named = fields.findIndex((item, index) => isLabel(item, index) && /class|caption|label/i.test(item.name));
+  const other = fields.findIndex((item, index) => isLabel(item, index) && item.name !== "path");
+  return named >= 0 ? named : other >= 0 ? other : fields.findIndex(isLabel);
+}
+
+// ---- Damage ----
+
+async function damageSection(shell: Shell, chunks: Chunks, damaged: number): Promise<void> {
+  const numbers = await chunks.f64("damaged.sample");
+  if (numbers.length === 0) return;
+  const section = shell.section("damaged", "Damaged samples", `coffer check --full ${shell.path()}`);
+  const texts = await chunks.texts();
+  const reasons = [...(await chunks.u32("damaged.reason"))].map((at) => texts[at] ?? "");
+  const table = new VirtualTable({
+    label: "Damaged samples",
+    rows: numbers.length,
+    columns: [
+      { title: "sample", width: "6rem", numeric: true, value: (row) => numbers[row] ?? 0, text: (row) => count(numbers[row] ?? 0) },
+      { title: "reason", width: "minmax(16rem, 1fr)", text: (row) => reasons[row] ?? "", render: (row) => name(reasons[row] ?? "") },
+    ],
+    matches: (row, query) => (reasons[row] ?? "").toLowerCase().includes(query),
+    height: 320,
+  });
+  table.sortAscending();
+  append(section.body, el("p", {}, `${counted(damaged, "sample")} cannot be read completely. `, el("span", { class: "quiet" }, "'coffer repair' saves the others.")), table.element);
   shell.onSearch((query) => table.filter(query));
 }
 
-// ---- Gallery ----
+// ---- Order ----
 
-async function gallerySection(shell: Shell, chunks: Chunks, fields: Field[], samples: Samples, field: number): Promise<void> {
-  const section = shell.section("gallery", "Gallery", `coffer sheet ${shell.path()} -o sheet.png`);
-  const ends = await chunks.u32("pictures.ends");
-  const data = await chunks.u8("pictures.data");
-  const isLabel = (item: Field, index: number): boolean => index !== field && (item.type === "int" || item.type === "text");
-  const named = fields.findIndex((item, index) => isLabel(item, index) && /class|caption/i.test(item.name));
-  const label = named >= 0 ? named : fields.findIndex((item, index) => isLabel(item, index) && item.name !== "path");
-  const grid = el("ul", { class: "gallery" });
-  const tiles: { element: HTMLElement; text: string }[] = [];
-  const urls = new Map<Element, string>();
-  const pictures = new Map<Element, Uint8Array<ArrayBuffer>>();
-  const observer = new IntersectionObserver(
-    (entries) => {
-      for (const entry of entries) {
-        const image = entry.target as HTMLImageElement;
-        const bytesOfImage = pictures.get(image);
-        if (entry.isIntersecting && bytesOfImage && !urls.has(image)) {
-          const url = URL.createObjectURL(new Blob([bytesOfImage], { type: "image/jpeg" }));
-          urls.set(image, url);
-          image.src = url;
-        } else if (!entry.isIntersecting && urls.has(image)) {
-          URL.revokeObjectURL(urls.get(image) ?? "");
-          urls.delete(image);
-          image.removeAttribute("src");
-        }
-      }
-    },
-    { rootMargin: "600px" },
-  );
-  for (let row = 0; row < samples.number.length; row++) {
-    const begin = row === 0 ? 0 : (ends[row - 1] ?? 0);
-    const end = ends[row] ?? 0;
-    const text = label >= 0 ? (samples.text[label]?.[row] ?? "") : "";
-    const sample = count(samples.number[row] ?? 0);
-    const tile = el("li", { title: samples.text.map((column, index) => `${fields[index]?.name}: ${column[row]}`).join("\n") });
-    if (end > begin) {
-      const image = el("img");
-      image.alt = `sample ${sample}`;
-      pictures.set(image, new Uint8Array(data.buffer as ArrayBuffer, begin, end - begin));
-      observer.observe(image);
-      tile.append(image);
-    } else {
-      append(tile, el("span", { class: "missing" }, "cannot be shown"));
-    }
-    append(tile, el("p", {}, el("span", { class: "quiet" }, sample), " ", name(text)));
-    tiles.push({ element: tile, text: samples.text.map((column) => column[row] ?? "").join("\n").toLowerCase() });
-    grid.append(tile);
-  }
-  section.body.append(grid);
-  shell.onSearch((query) => {
-    for (const tile of tiles) tile.element.hidden = query !== "" && !tile.text.includes(query);
-  });
+async function orderSection(shell: Shell, chunks: Chunks, total: number): Promise<void> {
+  const order = await chunks.f64("order.sample");
+  if (order.length < 2) return;
+  const section = shell.section("order", "Order of a training run", `coffer order ${shell.path()}`);
+  const part = { rank: 0, world: 1, worker: 0, workers: 1 };
+  const list = el("p", { class: "order" });
+  const says = el("p", { class: "quiet" });
+  const show = (): void => {
+    part.rank = Math.min(part.rank, part.world - 1);
+    part.worker = Math.min(part.worker, part.workers - 1);
+    for (const key of ["rank", "world", "worker", "workers"] as const) inputs[key].value = String(part[key]);
+    /* The samples of the epoch are dealt to the ranks, and those of a rank to its workers. */
+    const mine: number[] = [];
+    for (let at = part.worker * part.world + part.rank; at < order.length && mine.length < 200; at += part.workers * part.world) mine.push(order[at] ?? 0);
+    list.replaceChildren(...mine.map((sample) => el("span", {}, count(sample))));
+    const length = Math.ceil((total - part.worker * part.world - part.rank) / (part.workers * part.world));
+    says.replaceChildren();
+    append(says, `The first ${count(mine.length)} of ${count(Math.max(length, 0))} samples in epoch 0 with seed 0.`);
+    const words = (["rank", "world", "worker", "workers"] as const).filter((key) => part[key] !== (key.endsWith("d") || key === "workers" ? 1 : 0)).map((key) => ` --${key} ${part[key]}`);
+    section.setCommand(`coffer order ${shell.path()}${words.join("")}`);
+  };
+  const input = (key: keyof typeof part, least: number): HTMLInputElement => {
+    const element = el("input", { type: "number", "aria-label": key });
+    element.min = String(least);
+    element.max = "1024";
+    element.addEventListener("change", () => {
+      part[key] = Math.min(1024, Math.max(least, Math.floor(Number(element.value)) || least));
+      show();
+    });
+    return element;
+  };
+  const inputs = { rank: input("rank", 0), world: input("world", 1), worker: input("worker", 0), workers: input("workers", 1) };
+  for (const [label, key] of [["rank", "rank"], ["of", "world"], ["worker", "worker"], ["of", "workers"]] as const) append(section.controls, el("label", { class: "field" }, `${label} `, inputs[key]));
+  append(section.body, says, list);
+  show();
 }
 
 // ---- Distributions ----
@@ -212,7 +335,7 @@ async function distributionSection(shell: Shell, chunks: Chunks, fields: Field[]
 }
 
 function valueChart(field: Field, values: { value: string; count: number }[]): HTMLElement {
-  const numeric = values.every((item) => /^-?\d+$/.test(item.value));
+  const numeric = values.every((item) => /^-?\d{1,6}$/.test(item.value));
   if (numeric && values.length > 12 && values.length <= 200) {
     const sorted = [...values].sort((a, b) => Number(a.value) - Number(b.value));
     return histogram(`${field.name}: samples by value`, sorted.map((item) => ({ label: item.value, value: item.count, text: count(item.count) })));

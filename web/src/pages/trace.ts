@@ -3,16 +3,22 @@ import { histogram } from "../bars";
 import type { Chunks } from "../chunks";
 import { append, choice, el, name } from "../dom";
 import { table } from "../facts";
-import { figures, type Figure } from "../figures";
+import { overview, type Figure } from "../figures";
 import { Flame, type FlameData } from "../flame";
 import { baseName, bytes, count, duration, percent, signed } from "../format";
 import type { Shell } from "../shell";
 import { VirtualTable } from "../table";
 import { Timeline, type TimelineData } from "../timeline";
+import { heapSection } from "./trace_heap";
 import type { JsonMap, Summary } from "../types";
+import { loadWindows } from "../windows";
 
 const WHAT = ["peak", "leaks", "total", "temporaries"] as const;
 type What = (typeof WHAT)[number];
+/** Of a window in the timeline: allocated in it, or live at its end. */
+const WINDOW_KINDS = ["allocated in the window", "live at its end"] as const;
+type Shown = What | (typeof WINDOW_KINDS)[number];
+type OnWindow = (begin: number, end: number, whole: boolean) => void;
 
 const MEANING: Record<What, string> = {
   peak: "live when memory use was highest",
@@ -41,19 +47,22 @@ export async function tracePage(shell: Shell, chunks: Chunks, summary: Summary):
   if (!first) return;
   const known = WHAT.filter((what) => views.every((view) => view.measures[what].known));
   numbers(shell, views);
-  for (let i = 0; i < views.length; i++) await timelineSection(shell, chunks, summary, views[i] as TraceView, i, views.length);
-  await flameSection(shell, chunks, views, known);
+  const watchers: OnWindow[] = [];
+  const onWindow: OnWindow = (...window) => watchers.forEach((watcher) => watcher(...window));
+  for (let i = 0; i < views.length; i++) await timelineSection(shell, chunks, summary, views[i] as TraceView, i, views.length, onWindow);
+  const watcher = await flameSection(shell, chunks, summary, views, known);
+  if (watcher) watchers.push(watcher);
   if (views.length === 1) {
     await stackSection(shell, chunks, first, known);
     partSection(shell, summary);
     if (first.has_order) await histogramSection(shell, chunks, first);
+    await heapSection(shell, chunks, summary);
   }
 }
 
 // ---- Figures ----
 
 function numbers(shell: Shell, views: TraceView[]): void {
-  const section = shell.section("overview", "Overview", views.length === 2 ? `coffer diff ${shell.path(0)} ${shell.path(1)}` : `coffer stats ${shell.path()}`);
   const list: Figure[] = [];
   const a = views[0] as TraceView;
   const b = views[1];
@@ -72,12 +81,12 @@ function numbers(shell: Shell, views: TraceView[]): void {
   const time = (value: number): string => (last.time_unit ? `${count(value)} ${last.time_unit}` : duration(value));
   if (last.duration_us > 0) list.push({ label: "duration", value: time(last.duration_us), note: b ? `${time(a.duration_us)} → ${time(b.duration_us)}` : `peak at ${time(a.peak_time_us)}` });
   if (last.has_order) list.push({ label: "events", value: count(last.events), note: b ? `${count(a.events)} → ${count(b.events)}` : `${count(a.allocs)} allocations, ${count(a.frees)} frees` });
-  section.body.append(figures(list));
+  overview(shell, views.length, "stats", list);
 }
 
 // ---- Timeline ----
 
-async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, view: TraceView, index: number, total: number): Promise<void> {
+async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, view: TraceView, index: number, total: number, onWindow: OnWindow): Promise<void> {
   const group = index === 0 ? "timeline" : "timeline_b";
   if (chunks.count(`${group}.time`) === 0 || view.end_us <= view.begin_us) return;
   const id = index === 0 ? "timeline" : "timeline-b";
@@ -109,6 +118,7 @@ async function timelineSection(shell: Shell, chunks: Chunks, summary: Summary, v
     const from = Math.max(0, Math.floor(begin));
     const to = Math.ceil(end);
     section.setCommand(whole ? `coffer timeline ${path}` : `coffer peak ${path} --window ${from}us..${to}us`);
+    onWindow(begin, end, whole);
     if (ready) save(whole ? {} : { from: String(from), to: String(to) });
   });
   append(section.controls, timeline.controls);
@@ -141,22 +151,38 @@ async function loadFlame(chunks: Chunks, what: What): Promise<FlameData> {
   return data;
 }
 
-async function flameSection(shell: Shell, chunks: Chunks, views: TraceView[], known: What[]): Promise<void> {
+async function flameSection(shell: Shell, chunks: Chunks, summary: Summary, views: TraceView[], known: What[]): Promise<OnWindow | undefined> {
   const start = known[0];
-  if (!start) return;
+  if (!start) return undefined;
   const both = views.length === 2;
-  const command = (what: What): string =>
-    both ? `coffer diff ${shell.path(0)} ${shell.path(1)} --what ${what} --flame flame.svg` : `coffer flame ${shell.path()} --what ${what} -o flame.svg`;
+  const parts = summary.view["windows"] as unknown as { step_us: number; count: number } | undefined;
+  const windows = parts && !both ? await loadWindows(chunks, parts.step_us, parts.count) : undefined;
+  const unit = views[0]?.time_unit;
+  const time = (value: number): string => (unit ? `${count(value)} ${unit}` : duration(value));
+  let window: [number, number] | undefined;
+  const command = (shown: Shown): string => {
+    if (both) return `coffer diff ${shell.path(0)} ${shell.path(1)} --what ${shown} --flame flame.svg`;
+    if (window && shown === WINDOW_KINDS[0]) return `coffer flame ${shell.path()} --what total --window ${window[0]}us..${window[1]}us -o flame.svg`;
+    if (window && shown === WINDOW_KINDS[1]) return `coffer flame ${shell.path()} --at ${window[1]}us -o flame.svg`;
+    return `coffer flame ${shell.path()} --what ${shown} -o flame.svg`;
+  };
+  const load = async (shown: Shown): Promise<FlameData> => {
+    if (windows && window && isWindowKind(shown)) return windows.flame(window[0], window[1] - 1, shown === WINDOW_KINDS[0]);
+    return loadFlame(chunks, isWindowKind(shown) ? start : shown);
+  };
   const section = shell.section("flame", both ? "What changed, by stack" : "Flame graph", command(start));
   const details = el("div", { class: "details", "aria-live": "off" });
   const found = el("p", { class: "readout" });
-  let what: What = start;
-  let data = await loadFlame(chunks, what);
+  const about = el("p", { class: "quiet" });
+  let what: Shown = start;
+  let data = await load(what);
   const save = shell.remember("flame", (state) => {
     const wanted = known.find((item) => item === state["what"]) ?? start;
     void change(wanted, Number(state["frame"] ?? 0));
   });
-  const keep = (frame: number): void => save(frame > 0 ? { what, frame: String(frame) } : { what });
+  const keep = (frame: number): void => {
+    if (!isWindowKind(what)) save(frame > 0 ? { what, frame: String(frame) } : { what });
+  };
   const flame = new Flame(
     both ? "Differential flame graph" : "Flame graph",
     (frame) => describe(details, data, flame, frame),
@@ -167,22 +193,23 @@ async function flameSection(shell: Shell, chunks: Chunks, views: TraceView[], kn
     found.replaceChildren();
     if (query !== "") append(found, `${count(hits.frames)} frames match, ${bytes(hits.bytes)}, ${percent(hits.bytes, data.bytes[0] ?? 0)}`);
   };
-  const change = async (next: What, frame = 0): Promise<void> => {
+  const change = async (next: Shown, frame = 0): Promise<void> => {
     what = next;
-    data = await loadFlame(chunks, next);
+    data = await load(next);
     section.setCommand(command(next));
     choices.set(next);
     empty.hidden = data.parent.length > 1;
+    about.replaceChildren();
+    if (window && windows && isWindowKind(next))
+      append(about, `${time(window[0])} to ${time(window[1])}: the window is rounded to intervals of ${time(windows.step)}.`);
     flame.show(data, frame);
     search(shell.query);
   };
   const empty = el("p", { class: "empty" }, "No bytes of this kind.");
-  const choices = choice(
-    "Bytes to draw",
-    known.map((value) => ({ value, label: value, title: MEANING[value] })),
-    what,
-    (value) => void change(value).then(() => keep(0)),
-  );
+  const options = known.map((value): { value: Shown; label: string; title: string } => ({ value, label: value, title: MEANING[value] }));
+  if (windows) for (const value of WINDOW_KINDS) options.push({ value, label: value, title: "Drag in the timeline to choose a window" });
+  const choices = choice<Shown>("Bytes to draw", options, what, (value) => void change(value).then(() => keep(0)));
+  const showWindowKinds = (): void => WINDOW_KINDS.forEach((kind) => choices.hide(kind, window === undefined));
   const direction = choice(
     "Direction",
     [
@@ -193,11 +220,23 @@ async function flameSection(shell: Shell, chunks: Chunks, views: TraceView[], kn
     (value) => flame.flip(value === "flame"),
   );
   append(section.controls, choices.element, direction.element);
-  append(section.body, details, flame.element, empty, found);
+  append(section.body, about, details, flame.element, empty, found);
   if (both) append(section.body, el("p", { class: "quiet" }, "Red frames grew, blue frames shrank; the width has room for both files."));
+  if (windows) showWindowKinds();
   await change(what);
   shell.onSearch(search);
   shell.onEscape(() => flame.reset());
+  if (!windows) return undefined;
+  return (begin, end, whole) => {
+    window = whole ? undefined : windows.round(begin, end);
+    showWindowKinds();
+    if (window && !isWindowKind(what)) void change(WINDOW_KINDS[0]);
+    else if (isWindowKind(what)) void change(window ? what : start);
+  };
+}
+
+function isWindowKind(shown: Shown): shown is (typeof WINDOW_KINDS)[number] {
+  return (WINDOW_KINDS as readonly string[]).includes(shown);
 }
 
 /** The error of an estimate; nothing for exact numbers. */

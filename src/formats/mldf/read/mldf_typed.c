@@ -189,11 +189,11 @@ coffer_status coffer_mldf_get_tokens(coffer_bytes *out_u32, const coffer_mldf *s
         return coffer__mldf_fail_value(err, COFFER_E_SIZE_MISMATCH, entry.offset, set, sample, field,
                                        "%zu bytes are not a multiple of the id size, %zu", out_u32->size,
                                        width);
-    if (width != sizeof(uint16_t))
-        return COFFER_OK;
-    status = double_room(out_u32, err);
-    if (!status)
-        widen_ids(out_u32);
+    if (width == sizeof(uint16_t)) {
+        status = double_room(out_u32, err);
+        if (!status)
+            widen_ids(out_u32);
+    }
     if (!status)
         coffer__swap_numbers(out_u32->data, sizeof(uint32_t), out_u32->size / sizeof(uint32_t));
     return status;

@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sorted.h"
 #include "formats/mldf/write/mldf_write.h"
 
 #include <inttypes.h>
@@ -174,15 +175,9 @@ static size_t end_of_group(const coffer__mldf_mark *marks, size_t count, size_t 
 static const coffer__mldf_mark *find_mark(const coffer__mldf_mark *marks, size_t begin, size_t end,
                                           uint64_t sample)
 {
-    size_t low = begin, high = end;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (marks[middle].first <= sample)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > begin && sample - marks[low - 1].first < marks[low - 1].count ? &marks[low - 1] : NULL;
+    size_t count = COFFER__COUNT_UP_TO(marks + begin, end - begin, coffer__mldf_mark, first, sample);
+    const coffer__mldf_mark *last = count ? &marks[begin + count - 1] : NULL;
+    return last && sample - last->first < last->count ? last : NULL;
 }
 
 coffer_status coffer__mldf_carry_marks(coffer_mldf_writer *writer, const coffer__mldf_mark *marks,

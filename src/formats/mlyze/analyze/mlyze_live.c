@@ -1,4 +1,4 @@
-#include "formats/mlyze/analyze/mlyze_live_slots.h"
+#include "formats/mlyze/analyze/mlyze_live.h"
 
 #include "base/buffer.h"
 #include "base/checked.h"
@@ -6,13 +6,18 @@
 #include "base/memory.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
-#define ALIGNMENT (COFFER__MLYZE_BUCKET * sizeof(coffer__mlyze_slot))
-#define FIRST_CAPACITY 64
-/* Slots after the last home, so that a search never wraps around. The last few stay empty, so that it ends.
- */
-#define OVERHANG 64
+#define SLOT_SIZE sizeof(coffer__mlyze_slot)
+#define ALIGNMENT (COFFER__MLYZE_BUCKET * SLOT_SIZE)
+#define FIRST_BUCKETS 256
+/* Slots after the last bucket where a search can begin, so that it never wraps around. */
+#define OVERHANG 256
+#define ROOMY ((size_t)1 << 21) /* live blocks */
+#define HUGE_PAGE ((size_t)2 << 20)
+#define LEAST_HUGE (2 * HUGE_PAGE) /* bytes; smaller tables do not get huge pages */
 
 coffer__mlyze_key coffer__mlyze_new_key(void)
 {
@@ -28,18 +33,16 @@ coffer__mlyze_key coffer__mlyze_new_key(void)
 
 void coffer__mlyze_live_init(coffer__mlyze_live *live, coffer__mlyze_key key, coffer__mlyze_budget *budget)
 {
-    /* For parts without memory: a search ends there, and nothing is ever stored in it. */
+    /* For a table without memory: a search ends there, and nothing is ever stored in it. */
     static const coffer__mlyze_slot empty[COFFER__MLYZE_BUCKET];
-    memset(live, 0, sizeof *live);
-    for (size_t i = 0; i < COFFER__MLYZE_PARTS; i++)
-        live->parts[i].slots = live->parts[i].end = (coffer__mlyze_slot *)(uintptr_t)empty;
-    live->key = key;
-    live->budget = budget;
+    coffer__mlyze_slot *slots = (coffer__mlyze_slot *)(uintptr_t)empty;
+    *live =
+        (coffer__mlyze_live){ .slots = slots, .end = slots, .roomy = ROOMY, .key = key, .budget = budget };
 }
 
-static size_t memory_of(uint32_t capacity)
+static size_t memory_of(size_t capacity)
 {
-    return capacity ? ((size_t)capacity + OVERHANG) * sizeof(coffer__mlyze_slot) + ALIGNMENT : 0;
+    return capacity ? capacity * SLOT_SIZE + ALIGNMENT : 0;
 }
 
 static void give_back(coffer__mlyze_live *live, size_t bytes)
@@ -48,34 +51,17 @@ static void give_back(coffer__mlyze_live *live, size_t bytes)
         atomic_fetch_sub(&live->budget->used, bytes);
 }
 
-static void free_part(coffer__mlyze_live *live, coffer__mlyze_part *part)
-{
-    coffer__free(part->memory);
-    give_back(live, memory_of(part->capacity));
-}
-
 void coffer__mlyze_live_free(coffer__mlyze_live *live)
 {
-    for (size_t i = 0; i < COFFER__MLYZE_PARTS; i++)
-        free_part(live, &live->parts[i]);
+    coffer__free(live->memory);
+    give_back(live, memory_of(live->capacity));
     coffer__free(live->wide);
     coffer__mlyze_live_init(live, live->key, live->budget);
 }
 
-uint64_t coffer__mlyze_live_count(const coffer__mlyze_live *live)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < COFFER__MLYZE_PARTS; i++)
-        count += live->parts[i].live;
-    return count;
-}
-
 size_t coffer__mlyze_live_bytes(const coffer__mlyze_live *live)
 {
-    size_t bytes = live->wide_capacity * sizeof *live->wide;
-    for (size_t i = 0; i < COFFER__MLYZE_PARTS; i++)
-        bytes += memory_of(live->parts[i].capacity);
-    return bytes;
+    return live->wide_capacity * sizeof *live->wide + memory_of(live->capacity);
 }
 
 /* ---- Numbers that do not fit a slot ---- */
@@ -140,75 +126,128 @@ static coffer_status reserve(coffer__mlyze_live *live, size_t bytes, coffer_erro
                         "the table of live blocks needs more than the %zu bytes it may have", budget->max);
 }
 
-/* Twice as many slots as remain in use. 0 when that is more than a part can have. */
-static uint32_t capacity_for(const coffer__mlyze_live *live, const coffer__mlyze_part *part)
+/* With small pages, nearly every access to a large table would miss the processor's list of pages. Mappings
+ * whose size is a multiple of a huge page begin at one, and stay there when they grow. */
+static size_t round_to_pages(size_t bytes)
 {
-    uint32_t staying = live->remember ? part->used : part->live;
-    if (staying > UINT32_MAX / 2 - OVERHANG)
-        return 0;
-    return 2 * staying < FIRST_CAPACITY ? FIRST_CAPACITY : 2 * staying & ~(COFFER__MLYZE_BUCKET - 1U);
+    const size_t header = 64; /* of the allocator, and some more */
+    return bytes < LEAST_HUGE ? bytes : ((bytes + header + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1)) - header;
 }
 
-/* False when the slots after the last home are full. */
-static bool move_slots(coffer__mlyze_part *fresh, const coffer__mlyze_part *part,
-                       const coffer__mlyze_live *live)
+static void prefer_huge_pages(void *memory, size_t bytes)
 {
-    for (const coffer__mlyze_slot *slot = part->slots; slot != part->end; slot++) {
-        if (slot->address == 0 || (coffer__mlyze_is_dead(slot) && !live->remember))
-            continue;
-        coffer__mlyze_slot *place =
-            coffer__mlyze_find_slot(fresh, coffer__mlyze_hash(&live->key, slot->address), slot->address);
-        if (place >= fresh->end)
-            return false;
-        *place = *slot;
-        fresh->used++;
-    }
-    return true;
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)memory & ~(page - 1);
+    const uintptr_t end = ((uintptr_t)memory + bytes + page - 1) & ~(page - 1);
+    if (bytes >= LEAST_HUGE)
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+#else
+    (void)memory;
+    (void)bytes;
+#endif
 }
 
-static coffer_status make_part(coffer__mlyze_part *out, coffer__mlyze_live *live, uint32_t capacity,
-                               coffer_error *err)
+/* Makes the table longer; the new slots are empty. */
+static coffer_status extend(coffer__mlyze_live *live, size_t capacity, coffer_error *err)
 {
-    size_t bytes = memory_of(capacity);
-    coffer_status status = reserve(live, bytes, err);
+    const size_t before = live->capacity, bytes = memory_of(capacity);
+    if (capacity <= before)
+        return COFFER_OK;
+    coffer_status status = reserve(live, bytes - memory_of(before), err);
     if (status)
         return status;
-    *out = (coffer__mlyze_part){ .capacity = capacity, .memory = coffer__calloc(1, bytes) };
-    if (!out->memory) {
-        give_back(live, bytes);
+    const size_t offset = live->memory ? (size_t)((uint8_t *)live->slots - (uint8_t *)live->memory) : 0;
+    uint8_t *memory = coffer__realloc(live->memory, round_to_pages(bytes));
+    if (!memory) {
+        give_back(live, bytes - memory_of(before));
         return coffer__fail_no_memory(err, bytes);
     }
-    uintptr_t aligned = ((uintptr_t)out->memory + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
-    out->slots = (coffer__mlyze_slot *)aligned;
-    out->end = out->slots + capacity + OVERHANG - COFFER__MLYZE_BUCKET;
-    out->bucket_count = capacity / COFFER__MLYZE_BUCKET;
-    out->max_used = capacity - capacity / 4;
+    prefer_huge_pages(memory, round_to_pages(bytes));
+    uint8_t *aligned = (uint8_t *)(((uintptr_t)memory + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
+    if (before && aligned != memory + offset)
+        memmove(aligned, memory + offset, before * SLOT_SIZE);
+    memset(aligned + before * SLOT_SIZE, 0, (capacity - before) * SLOT_SIZE);
+    live->memory = memory;
+    live->slots = (coffer__mlyze_slot *)(void *)aligned;
+    live->capacity = capacity;
+    live->end = live->slots + capacity - COFFER__MLYZE_BUCKET;
     return COFFER_OK;
 }
 
-/* least : of the capacity. */
-static coffer_status rebuild(coffer__mlyze_live *live, coffer__mlyze_part *part, uint64_t least,
-                             coffer_error *err)
+/* Puts slots where the new number of buckets wants them. */
+static coffer_status put_slots(coffer__mlyze_live *live, const coffer__mlyze_slot *from, size_t count,
+                               coffer_error *err)
 {
-    uint32_t capacity = capacity_for(live, part);
-    if (capacity < least)
-        capacity = least <= UINT32_MAX / 2 ? (uint32_t)least : 0;
-    for (;; capacity = capacity < UINT32_MAX / 2 ? 2 * capacity : 0) {
-        coffer__mlyze_part fresh;
-        if (capacity == 0)
-            return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%u live blocks in one part of %d",
-                                part->live, COFFER__MLYZE_PARTS);
-        coffer_status status = make_part(&fresh, live, capacity, err);
-        if (status)
-            return status;
-        fresh.live = part->live;
-        bool moved = move_slots(&fresh, part, live);
-        free_part(live, moved ? part : &fresh);
-        if (moved) {
-            *part = fresh;
-            return COFFER_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (from[i].address == 0 || (coffer__mlyze_is_dead(&from[i]) && !live->remember))
+            continue;
+        const uint64_t hash = coffer__mlyze_hash(&live->key, from[i].address);
+        coffer__mlyze_slot *slot = coffer__mlyze_find(live, hash, from[i].address);
+        if (slot >= live->end) {
+            coffer_status status = extend(live, live->capacity + OVERHANG, err);
+            if (status)
+                return status;
+            slot = coffer__mlyze_find(live, hash, from[i].address);
         }
+        *slot = from[i];
+        live->used++;
     }
+    return COFFER_OK;
+}
+
+#define MOVED_AT_ONCE ((size_t)4096) /* slots */
+
+/* Moves all slots in place, from the end to the beginning: no home is before the old one. What is taken out
+ * at once begins after a bucket with an empty slot, so that nothing in it belongs before it. */
+static coffer_status spread(coffer__mlyze_live *live, size_t end, coffer_error *err)
+{
+    coffer__mlyze_slot *moved = NULL;
+    size_t room = 0;
+    coffer_status status = COFFER_OK;
+    live->used = 0;
+    while (!status && end > 0) {
+        size_t begin = end > MOVED_AT_ONCE ? end - MOVED_AT_ONCE : 0;
+        while (begin > 0 && coffer__mlyze_hits(&live->slots[begin - COFFER__MLYZE_BUCKET], 0) == 0)
+            begin -= COFFER__MLYZE_BUCKET;
+        const size_t count = end - begin;
+        if (count > room) {
+            coffer__free(moved);
+            moved = coffer__alloc_array(count, SLOT_SIZE);
+            room = count;
+        }
+        if (!moved) {
+            status = coffer__fail_no_memory(err, count * SLOT_SIZE);
+            break;
+        }
+        memcpy(moved, live->slots + begin, count * SLOT_SIZE);
+        memset(live->slots + begin, 0, count * SLOT_SIZE);
+        status = put_slots(live, moved, count, err);
+        end = begin;
+    }
+    coffer__free(moved);
+    return status;
+}
+
+/* Removes dead slots, and makes the table larger when too little room remains. */
+static coffer_status grow(coffer__mlyze_live *live, coffer_error *err)
+{
+    const size_t staying = live->remember ? live->used : live->live, end = live->capacity;
+    const size_t wanted = staying < live->roomy ? 2 * staying : staying + staying / 4;
+    size_t buckets = wanted / COFFER__MLYZE_BUCKET + 1;
+    if (buckets < FIRST_BUCKETS)
+        buckets = FIRST_BUCKETS;
+    if (buckets < live->bucket_count)
+        buckets = live->bucket_count;
+    if (buckets >= UINT32_MAX)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE, "%zu live blocks in one table",
+                            live->live);
+    const size_t homes = buckets * COFFER__MLYZE_BUCKET;
+    coffer_status status = extend(live, homes + OVERHANG, err);
+    if (status)
+        return status;
+    live->bucket_count = buckets;
+    live->max_used = homes - (staying < live->roomy ? homes / 4 : homes / 10);
+    return spread(live, end, err);
 }
 
 /* ---- Blocks ---- */
@@ -217,20 +256,18 @@ coffer_status coffer__mlyze_live_put(coffer__mlyze_put *what, coffer__mlyze_live
                                      uint64_t address, const coffer__mlyze_held *block,
                                      coffer__mlyze_held *old, coffer_error *err)
 {
-    coffer__mlyze_part *part = &live->parts[hash % COFFER__MLYZE_PARTS];
-    if (part->used >= part->max_used) {
-        coffer_status status = rebuild(live, part, 0, err);
+    coffer_status status = live->used >= live->max_used ? grow(live, err) : COFFER_OK;
+    if (status)
+        return status;
+    coffer__mlyze_slot *slot = coffer__mlyze_find(live, hash, address);
+    if (slot >= live->end) {
+        status = extend(live, live->capacity + OVERHANG, err);
         if (status)
             return status;
+        slot = coffer__mlyze_find(live, hash, address);
     }
-    coffer__mlyze_slot *slot = coffer__mlyze_find_slot(part, hash, address);
-    while (slot >= part->end) { /* blocks must never be at the end: a search would not stop there */
-        coffer_status status = rebuild(live, part, 2 * (uint64_t)part->capacity, err);
-        if (status)
-            return status;
-        slot = coffer__mlyze_find_slot(part, hash, address);
-    }
-    if (slot->address == 0) {
+    const bool is_empty = slot->address == 0;
+    if (slot->address != address) {
         *what = COFFER__MLYZE_PUT_NEW;
     } else if (coffer__mlyze_is_dead(slot)) {
         *what = COFFER__MLYZE_PUT_AGAIN;
@@ -240,11 +277,11 @@ coffer_status coffer__mlyze_live_put(coffer__mlyze_put *what, coffer__mlyze_live
         release_wide(live, slot);
     }
     coffer__mlyze_slot packed = { .address = address };
-    coffer_status status = pack(&packed, live, block, err);
+    status = pack(&packed, live, block, err);
     if (status)
         return status;
-    part->used += *what == COFFER__MLYZE_PUT_NEW;
-    part->live += *what != COFFER__MLYZE_PUT_REPLACED;
+    live->used += is_empty;
+    live->live += *what != COFFER__MLYZE_PUT_REPLACED;
     *slot = packed;
     return COFFER_OK;
 }
@@ -252,29 +289,24 @@ coffer_status coffer__mlyze_live_put(coffer__mlyze_put *what, coffer__mlyze_live
 bool coffer__mlyze_live_take(coffer__mlyze_held *out, coffer__mlyze_live *live, uint64_t hash,
                              uint64_t address)
 {
-    coffer__mlyze_part *part = &live->parts[hash % COFFER__MLYZE_PARTS];
-    coffer__mlyze_slot *slot = coffer__mlyze_find_slot(part, hash, address);
-    if (slot->address == 0 || coffer__mlyze_is_dead(slot))
+    coffer__mlyze_slot *slot = coffer__mlyze_find(live, hash, address);
+    if (slot->address != address || coffer__mlyze_is_dead(slot))
         return false;
     unpack(out, live, slot);
     release_wide(live, slot);
-    slot->sized = 0; /* no longer wide */
-    slot->timed |= COFFER__MLYZE_DEAD;
-    part->live--;
+    coffer__mlyze_empty_slot(live, slot);
     return true;
 }
 
 void coffer__mlyze_live_each(const coffer__mlyze_live *live,
                              void (*visit)(void *context, const coffer__mlyze_held *block), void *context)
 {
-    for (size_t i = 0; i < COFFER__MLYZE_PARTS; i++) {
-        for (const coffer__mlyze_slot *slot = live->parts[i].slots; slot != live->parts[i].end; slot++) {
-            coffer__mlyze_held block;
-            if (slot->address == 0 || coffer__mlyze_is_dead(slot))
-                continue;
-            unpack(&block, live, slot);
-            visit(context, &block);
-        }
+    for (const coffer__mlyze_slot *slot = live->slots; slot != live->end; slot++) {
+        coffer__mlyze_held block;
+        if (slot->address == 0 || coffer__mlyze_is_dead(slot))
+            continue;
+        unpack(&block, live, slot);
+        visit(context, &block);
     }
 }
 
@@ -330,7 +362,7 @@ coffer_status coffer__mlyze_follow(coffer__mlyze_level *level, coffer__mlyze_liv
     for (size_t i = 0; i < events->count && !status; i++) {
         if (i + PREFETCH_AHEAD < events->count) {
             uint64_t hash = coffer__mlyze_hash(&live->key, events->address[i + PREFETCH_AHEAD]);
-            coffer__mlyze_prefetch(&live->parts[hash % COFFER__MLYZE_PARTS], hash);
+            coffer__mlyze_prefetch(live, hash);
         }
         if (events->type[i] > COFFER_MLYZE_FREE || events->address[i] == 0)
             continue;
@@ -404,9 +436,8 @@ bool coffer_mlyze_live_get(coffer_mlyze_live_block *out, const coffer_mlyze_live
 {
     const coffer__mlyze_live *table = &live->table;
     uint64_t hash = coffer__mlyze_hash(&table->key, address);
-    const coffer__mlyze_slot *slot =
-        coffer__mlyze_find_slot(&table->parts[hash % COFFER__MLYZE_PARTS], hash, address);
-    if (address == 0 || slot->address == 0 || coffer__mlyze_is_dead(slot))
+    const coffer__mlyze_slot *slot = coffer__mlyze_find(table, hash, address);
+    if (address == 0 || slot->address != address || coffer__mlyze_is_dead(slot))
         return false;
     coffer__mlyze_held held;
     unpack(&held, table, slot);
@@ -416,5 +447,5 @@ bool coffer_mlyze_live_get(coffer_mlyze_live_block *out, const coffer_mlyze_live
 
 uint64_t coffer_mlyze_live_count(const coffer_mlyze_live *live)
 {
-    return coffer__mlyze_live_count(&live->table);
+    return live->table.live;
 }

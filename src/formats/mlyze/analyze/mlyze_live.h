@@ -1,15 +1,15 @@
-/* The table of live blocks, by address. A slot has 32 bytes, four slots fill two cache lines, and a table is
- * rebuilt to half full when three quarters are used: at most 64 bytes for each live block. Hashes are keyed
- * with a random number, so that a file cannot make addresses collide. */
+/* The table of live blocks, by address: open addressing in buckets of four slots of 32 bytes. A large table
+ * is filled to between 80 and 90 %, so that a live block takes at most 40 bytes, and grows in place. Hashes
+ * are keyed with a random number, so that a file cannot make addresses collide. */
 #ifndef COFFER_FORMATS_MLYZE_LIVE_H
 #define COFFER_FORMATS_MLYZE_LIVE_H
 
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "coffer/mlyze.h"
 
 #include <stdatomic.h>
 
-#define COFFER__MLYZE_PARTS 64 /* rebuilt one at a time, so that little memory is needed twice */
 #define COFFER__MLYZE_BUCKET 4 /* slots, two cache lines: processors fetch such pairs together */
 
 /* A live block. */
@@ -20,19 +20,22 @@ typedef struct coffer__mlyze_held {
     uint16_t thread;
 } coffer__mlyze_held;
 
-/* address 0 : empty. The rest is packed: thread and size; the top of order, dead and time; stack and order.
+/* address : 0 = empty
+ * sized   : thread, 16 bits; size, 48
+ * timed   : time, 55 bits; dead, 1; the upper 8 of order
+ * placed  : the lower 32 bits of order; stack, 32
  * Blocks that do not fit are in `wide`. */
 typedef struct coffer__mlyze_slot {
     uint64_t address, sized, timed, placed;
 } coffer__mlyze_slot;
 
-typedef struct coffer__mlyze_part {
-    coffer__mlyze_slot *slots, *end; /* never NULL; the slots at the end are always empty */
-    void *memory;
-    uint32_t bucket_count;
-    uint32_t capacity, used, max_used; /* slots; used : live and dead */
-    uint32_t live;
-} coffer__mlyze_part;
+#define COFFER__MLYZE_SIZE_BITS 48
+#define COFFER__MLYZE_TIME_BITS 55
+#define COFFER__MLYZE_ORDER_BITS 40
+#define COFFER__MLYZE_DEAD (UINT64_C(1) << 8)
+#define COFFER__MLYZE_TIME_SHIFT 9
+/* As a size: the slot's time is the index in `wide`. */
+#define COFFER__MLYZE_SIZE_WIDE ((UINT64_C(1) << COFFER__MLYZE_SIZE_BITS) - 1)
 
 /* The bytes that several tables may use together. */
 typedef struct coffer__mlyze_budget {
@@ -41,16 +44,20 @@ typedef struct coffer__mlyze_budget {
     atomic_bool exceeded; /* a table wanted more: its call failed with COFFER_E_LIMIT */
 } coffer__mlyze_budget;
 
-/* Shared by all tables of one pass, so that their hashes agree. */
 typedef struct coffer__mlyze_key {
     uint64_t add, multiply;
 } coffer__mlyze_key;
 
 typedef struct coffer__mlyze_live {
-    coffer__mlyze_part parts[COFFER__MLYZE_PARTS];
+    coffer__mlyze_slot *slots, *end; /* never NULL; the bucket at `end`, the last one, is always empty */
+    void *memory;                    /* that they are in */
+    size_t bucket_count;             /* where a search can begin */
+    size_t capacity;                 /* slots, with those after the last of these buckets */
+    size_t used, max_used, live;     /* used : live and dead */
     coffer__mlyze_key key;
-    coffer__mlyze_budget *budget;                /* NULL = no bound */
-    bool remember;                               /* keep addresses that were freed, to detect reuse */
+    coffer__mlyze_budget *budget; /* NULL = no bound */
+    size_t roomy;  /* up to this many blocks the table is kept half empty: it is small, and faster */
+    bool remember; /* keep addresses that were freed, to detect reuse */
     coffer__mlyze_held *wide;                    /* blocks whose numbers do not fit a slot */
     size_t wide_count, wide_capacity, wide_free; /* wide_free : list through `size`, from 1; 0 = none */
 } coffer__mlyze_live;
@@ -58,7 +65,6 @@ typedef struct coffer__mlyze_live {
 coffer__mlyze_key coffer__mlyze_new_key(void);
 void coffer__mlyze_live_init(coffer__mlyze_live *live, coffer__mlyze_key key, coffer__mlyze_budget *budget);
 void coffer__mlyze_live_free(coffer__mlyze_live *live);
-uint64_t coffer__mlyze_live_count(const coffer__mlyze_live *live);
 size_t coffer__mlyze_live_bytes(const coffer__mlyze_live *live); /* memory of the table */
 
 typedef enum coffer__mlyze_put {
@@ -78,6 +84,8 @@ bool coffer__mlyze_live_take(coffer__mlyze_held *out, coffer__mlyze_live *live, 
 void coffer__mlyze_live_each(const coffer__mlyze_live *live,
                              void (*visit)(void *context, const coffer__mlyze_held *block), void *context);
 
+/* ---- Inline, for hot loops ---- */
+
 static inline uint64_t coffer__mlyze_hash(const coffer__mlyze_key *key, uint64_t address)
 {
     uint64_t folded = coffer__mul_fold(address ^ key->add, key->multiply);
@@ -85,19 +93,128 @@ static inline uint64_t coffer__mlyze_hash(const coffer__mlyze_key *key, uint64_t
     return (folded ^ folded >> 32) * UINT64_C(0xD6E8FEB86659FD93);
 }
 
-/* Where the search for an address begins. */
-static inline coffer__mlyze_slot *coffer__mlyze_home(const coffer__mlyze_part *part, uint64_t hash)
+/* Where the search for an address begins. A larger table has no home before that of a smaller one. */
+static inline coffer__mlyze_slot *coffer__mlyze_home(const coffer__mlyze_live *live, uint64_t hash)
 {
-    return part->slots + ((uint64_t)(uint32_t)(hash >> 8) * part->bucket_count >> 32) * COFFER__MLYZE_BUCKET;
+    return live->slots + ((uint64_t)(uint32_t)(hash >> 8) * live->bucket_count >> 32) * COFFER__MLYZE_BUCKET;
 }
 
 /* Always inline: the compiler drops calls of a function that only prefetches. */
-__attribute__((always_inline)) static inline void coffer__mlyze_prefetch(const coffer__mlyze_part *part,
+__attribute__((always_inline)) static inline void coffer__mlyze_prefetch(const coffer__mlyze_live *live,
                                                                          uint64_t hash)
 {
-    const coffer__mlyze_slot *home = coffer__mlyze_home(part, hash);
+    const coffer__mlyze_slot *home = coffer__mlyze_home(live, hash);
     __builtin_prefetch(home, 1);
     __builtin_prefetch(home + COFFER__MLYZE_BUCKET / 2, 1);
+}
+
+static inline bool coffer__mlyze_is_dead(const coffer__mlyze_slot *slot)
+{
+    return slot->timed & COFFER__MLYZE_DEAD;
+}
+
+static inline bool coffer__mlyze_is_wide(const coffer__mlyze_slot *slot)
+{
+    return (slot->sized & COFFER__MLYZE_SIZE_WIDE) == COFFER__MLYZE_SIZE_WIDE;
+}
+
+static inline bool coffer__mlyze_fits_slot(const coffer__mlyze_held *block)
+{
+    return !((block->size >= COFFER__MLYZE_SIZE_WIDE) | (block->time >> COFFER__MLYZE_TIME_BITS != 0) |
+             (block->order >> COFFER__MLYZE_ORDER_BITS != 0));
+}
+
+static inline void coffer__mlyze_pack(coffer__mlyze_slot *slot, const coffer__mlyze_held *block)
+{
+    slot->sized = (uint64_t)block->thread << COFFER__MLYZE_SIZE_BITS | block->size;
+    slot->timed = block->time << COFFER__MLYZE_TIME_SHIFT | block->order >> 32;
+    slot->placed = block->order << 32 | block->stack;
+}
+
+static inline void coffer__mlyze_unpack(coffer__mlyze_held *out, const coffer__mlyze_slot *slot)
+{
+    out->size = slot->sized & COFFER__MLYZE_SIZE_WIDE;
+    out->time = slot->timed >> COFFER__MLYZE_TIME_SHIFT;
+    out->order = (slot->timed & (COFFER__MLYZE_DEAD - 1)) << 32 | slot->placed >> 32;
+    out->stack = (uint32_t)slot->placed;
+    out->thread = (uint16_t)(slot->sized >> COFFER__MLYZE_SIZE_BITS);
+}
+
+/* The slots of a bucket that have the address, as bits. */
+static inline unsigned coffer__mlyze_hits(const coffer__mlyze_slot *bucket, uint64_t address)
+{
+    unsigned hits = 0;
+    COFFER__UNROLL(COFFER__MLYZE_BUCKET)
+    for (unsigned i = 0; i < COFFER__MLYZE_BUCKET; i++)
+        hits |= (unsigned)(bucket[i].address == address) << i;
+    return hits;
+}
+
+/* A dead slot of a bucket that may be used again, or NULL. */
+static inline coffer__mlyze_slot *coffer__mlyze_dead_slot(const coffer__mlyze_live *live,
+                                                          coffer__mlyze_slot *bucket)
+{
+    for (unsigned i = 0; i < COFFER__MLYZE_BUCKET && !live->remember; i++) {
+        if (coffer__mlyze_is_dead(&bucket[i]))
+            return &bucket[i];
+    }
+    return NULL;
+}
+
+/* The slot of the address, or the slot to put it in: a dead one, or the empty one where the search ends. */
+static inline coffer__mlyze_slot *coffer__mlyze_find(const coffer__mlyze_live *live, uint64_t hash,
+                                                     uint64_t address)
+{
+    coffer__mlyze_slot *dead = NULL;
+    for (coffer__mlyze_slot *bucket = coffer__mlyze_home(live, hash);; bucket += COFFER__MLYZE_BUCKET) {
+        const unsigned hits = coffer__mlyze_hits(bucket, address);
+        if (hits)
+            return bucket + __builtin_ctz(hits);
+        const unsigned empty = coffer__mlyze_hits(bucket, 0);
+        if (empty)
+            return dead ? dead : bucket + __builtin_ctz(empty);
+        dead = dead ? dead : coffer__mlyze_dead_slot(live, bucket);
+    }
+}
+
+/* Puts a block where none is live, if nothing else has to be done. Otherwise returns false and changes
+ * nothing: call coffer__mlyze_live_put. */
+static inline bool coffer__mlyze_put_fast(coffer__mlyze_live *live, uint64_t hash, uint64_t address,
+                                          const coffer__mlyze_held *block)
+{
+    coffer__mlyze_slot *slot = coffer__mlyze_find(live, hash, address);
+    if (slot->address == address || live->used >= live->max_used || slot >= live->end ||
+        !coffer__mlyze_fits_slot(block))
+        return false;
+    live->used += slot->address == 0;
+    live->live++;
+    slot->address = address;
+    coffer__mlyze_pack(slot, block);
+    return true;
+}
+
+/* Empties a slot. No search passes a bucket that has an empty slot; in others it stays, dead. */
+static inline void coffer__mlyze_empty_slot(coffer__mlyze_live *live, coffer__mlyze_slot *slot)
+{
+    const size_t in_bucket = (size_t)(slot - live->slots) % COFFER__MLYZE_BUCKET;
+    const bool removed = !live->remember && coffer__mlyze_hits(slot - in_bucket, 0) != 0;
+    slot->address = removed ? 0 : slot->address;
+    slot->sized = 0; /* not wide */
+    slot->timed = COFFER__MLYZE_DEAD;
+    live->used -= removed;
+    live->live--;
+}
+
+/* Takes a block out. False when none is live there, or when it is wide: call coffer__mlyze_live_take. */
+static inline bool coffer__mlyze_take_fast(coffer__mlyze_held *out, coffer__mlyze_live *live, uint64_t hash,
+                                           uint64_t address)
+{
+    coffer__mlyze_slot *slot = coffer__mlyze_find(live, hash, address);
+    if (slot->address != address || coffer__mlyze_is_dead(slot) || coffer__mlyze_is_wide(slot))
+        return false;
+    coffer__mlyze_unpack(out, slot);
+    coffer__mlyze_empty_slot(live, slot);
+    return true;
 }
 
 /* ---- How much is live ---- */

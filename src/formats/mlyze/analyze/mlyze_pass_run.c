@@ -1,205 +1,194 @@
+#include "base/fail.h"
+#include "base/memory.h"
 #include "formats/mlyze/analyze/mlyze_pass.h"
 
-#include "base/work.h"
+#include <string.h>
 
-/* ---- Boundaries ---- */
+#define LEAST_TABLE ((size_t)256 << 10) /* whatever the limit */
 
-static coffer_status begin_window(coffer__mlyze_pass *pass, const coffer__mlyze_boundary *boundary,
-                                  coffer_error *err)
+/* ---- Memory ---- */
+
+void coffer__mlyze_pass_free(coffer__mlyze_pass *pass)
 {
-    pass->state.counting = true;
-    pass->state.window_piece = pass->course.settled_pieces;
-    pass->state.window_alloc = pass->course.settled_allocs;
-    pass->state.epoch++;
-    pass->state.high = pass->state.level;
-    pass->results.totals.peak_bytes = coffer__mlyze_narrow(pass->state.level);
-    pass->results.totals.peak_event = boundary->event > 0 ? boundary->event - 1 : 0;
-    pass->results.totals.peak_time_us = pass->state.last_time;
-    pass->results.totals.duration_us = pass->state.last_time;
-    return coffer__mlyze_begin_phase(pass, UINT64_MAX, boundary->event, pass->state.last_time,
-                                     pass->state.level, err);
+    coffer__mlyze_results *results = &pass->results;
+    coffer__mlyze_free_batches(pass);
+    coffer__mlyze_live_free(&pass->live);
+    coffer__mlyze_survivors_free(&pass->named.survivors);
+    coffer__free(pass->named.blocks);
+    coffer__free(pass->last_alloc);
+    coffer__free(pass->boundaries.items);
+    coffer__free(results->rows);
+    coffer__free(results->threads);
+    coffer__free(results->leftovers);
+    coffer__free(results->marks);
+    coffer__free(results->phases);
+    coffer__free(results->thread_names);
+    coffer__mlyze_growth_free(&pass->growth);
+    coffer__mlyze_numbers_free(&pass->stacks);
+    coffer__work_free(pass->work);
 }
 
-static coffer_status end_growth_window(coffer__mlyze_pass *pass, coffer_error *err)
+coffer_status coffer__mlyze_pass_init(coffer__mlyze_pass *pass, const coffer_mlyze *trace,
+                                      const coffer_mlyze_stats_opts *query, coffer_error *err)
 {
-    size_t count = coffer__mlyze_numbers_count(&pass->stacks);
-    coffer_status status = coffer__mlyze_growth_make_rows(&pass->growth, count, err);
+    const coffer__work_opts work = { .threads = query->threads };
+    memset(pass, 0, sizeof *pass);
+    pass->trace = trace;
+    pass->opts = *query;
+    pass->limits = coffer__limits(query->limits);
+    pass->budget.max = pass->limits.memory_bytes < SIZE_MAX ? (size_t)pass->limits.memory_bytes : SIZE_MAX;
+    if (pass->budget.max < LEAST_TABLE)
+        pass->budget.max = LEAST_TABLE;
+    pass->named.survivors.budget = &pass->budget;
+    coffer__mlyze_live_init(&pass->live, coffer__mlyze_new_key(), &pass->budget);
+    pass->live.remember = query->reuse;
+    coffer_status status = coffer__mlyze_get_map(&pass->map, trace, err);
+    if (!status)
+        status = coffer__work_new(&pass->work, &work, err);
     if (status)
-        return status;
-    for (size_t row = 0; row < count; row++) {
-        uint64_t live = 0;
-        for (size_t i = 0; i < pass->shards.count; i++) {
-            if (row < pass->shards.items[i].row_capacity)
-                live += pass->shards.items[i].rows[row].live_bytes;
-        }
-        if (live > 0)
-            coffer__mlyze_growth_sample(&pass->growth, row, live);
+        goto out;
+    pass->end_event = query->end < pass->map->event_count ? query->end : pass->map->event_count;
+    if (pass->opts.begin > pass->end_event)
+        pass->opts.begin = pass->end_event;
+    coffer__mlyze_numbers_init(&pass->stacks, &trace->metadata.stacks.ids, pass->limits.entries);
+    pass->last_alloc = coffer__alloc_array(COFFER__MLYZE_THREADS, sizeof *pass->last_alloc);
+    if (!pass->last_alloc) {
+        status = coffer__fail_no_memory(err, COFFER__MLYZE_THREADS * sizeof *pass->last_alloc);
+        goto out;
     }
-    coffer__mlyze_growth_end_window(&pass->growth);
-    return COFFER_OK;
-}
-
-coffer_status coffer__mlyze_pass_boundaries(coffer__mlyze_pass *pass, uint64_t event, coffer_error *err)
-{
-    coffer_status status = COFFER_OK;
-    while (!status && pass->boundaries.next < pass->boundaries.count &&
-           pass->boundaries.items[pass->boundaries.next].event <= event) {
-        const coffer__mlyze_boundary *boundary = &pass->boundaries.items[pass->boundaries.next++];
-        if (boundary->begins_window)
-            status = begin_window(pass, boundary, err);
-        if (!status && boundary->ends_growth_window && pass->kind != COFFER__MLYZE_SPILL)
-            status = end_growth_window(pass, err);
-    }
-    return status;
-}
-
-/* ---- Batches ---- */
-
-/* One batch is paired while the next is decoded. */
-typedef struct round {
-    coffer__mlyze_pass *pass;
-    coffer__mlyze_batch *paired, *decoded; /* either may be NULL */
-    size_t shards;                         /* tasks before those of decoding */
-} round;
-
-/* The pieces of an archive block are decoded in order: the task of the first one decodes them all. */
-static coffer_status decode_pieces(const round *now, uint32_t number, uint32_t worker, coffer_error *err)
-{
-    coffer__mlyze_piece *pieces = now->decoded->pieces;
-    const size_t block = pieces[number].block;
-    coffer_status status = COFFER_OK;
-    if (!now->pass->readers.items)
-        return coffer__mlyze_decode(&pieces[number], now->pass, number, worker, err);
-    if (number > 0 && pieces[number - 1].block == block)
-        return COFFER_OK;
-    for (; !status && number < now->decoded->count && pieces[number].block == block; number++)
-        status = coffer__mlyze_decode(&pieces[number], now->pass, number, worker, err);
-    return status;
-}
-
-static coffer_status run_round_task(void *context, uint64_t index, uint32_t worker, coffer_error *err)
-{
-    round *now = context;
-    if (index < now->shards)
-        return coffer__mlyze_pair_batch(now->pass, now->paired, (size_t)index, err);
-    return decode_pieces(now, (uint32_t)(index - now->shards), worker, err);
-}
-
-static coffer_status run_round(coffer__mlyze_pass *pass, coffer__mlyze_batch *paired,
-                               coffer__mlyze_batch *decoded, coffer_error *err)
-{
-    round now = { pass, paired, decoded, paired ? pass->shards.count : 0 };
-    return coffer__pool_run(pass->pool, now.shards + (decoded ? decoded->count : 0), run_round_task, &now,
-                            err);
-}
-
-static coffer_status run_level_task(void *context, uint64_t index, uint32_t worker, coffer_error *err)
-{
-    round *now = context;
-    (void)worker;
-    (void)err;
-    coffer__mlyze_find_level(&now->paired->pieces[index], now->pass);
-    return COFFER_OK;
-}
-
-static coffer_status run_tail_task(void *context, uint64_t index, uint32_t worker, coffer_error *err)
-{
-    round *now = context;
-    (void)worker;
-    (void)err;
-    coffer__mlyze_take_back(now->pass, now->paired, (size_t)index);
-    return COFFER_OK;
-}
-
-static coffer_status settle_batch(coffer__mlyze_pass *pass, coffer__mlyze_batch *batch, coffer_error *err)
-{
-    round now = { .pass = pass, .paired = batch };
-    bool has_tail = false;
-    coffer_status status = coffer__pool_run(pass->pool, batch->count, run_level_task, &now, err);
-    if (!status && pass->observe)
-        status = pass->observe(pass->observe_context, pass, batch, err);
+    status = coffer__mlyze_make_batches(pass, err);
     if (!status)
-        status = coffer__mlyze_settle(&has_tail, pass, batch, err);
-    if (!status && has_tail)
-        status = coffer__pool_run(pass->pool, pass->shards.count, run_tail_task, &now, err);
-    return status;
-}
-
-static void note_end(coffer__mlyze_pass *pass, const coffer__mlyze_batch *batch)
-{
-    for (size_t i = 0; i < batch->count; i++) {
-        const coffer__mlyze_piece *piece = &batch->pieces[i];
-        pass->course.done_events += piece->to - piece->from;
-        if (piece->begin < piece->end)
-            pass->state.last_time = piece->events.time[piece->end - 1];
-    }
-    pass->course.settled_pieces = batch->first_piece + batch->count;
-    pass->course.settled_allocs = pass->course.alloc_count;
-}
-
-/* Pairs and settles a batch, while other threads decode the next one; next : NULL = do not. */
-static coffer_status run_batch(coffer__mlyze_pass *pass, coffer__mlyze_batch *batch,
-                               coffer__mlyze_batch *next, coffer_error *err)
-{
-    coffer_status status = coffer__mlyze_join(pass, batch, err);
-    if (!status)
-        status = run_round(pass, batch, next, err);
+        status = coffer__mlyze_set_boundaries(pass, err);
+out:
     if (status)
-        return status;
-    coffer__mlyze_part_with(pass, batch);
-    if (pass->kind != COFFER__MLYZE_SPILL)
-        status = settle_batch(pass, batch, err);
-    note_end(pass, batch);
-    if (!status)
-        status = coffer__mlyze_pass_boundaries(pass, batch->ends_at, err);
-    if (status)
-        return status;
-    return coffer__progress_step(pass->opts.progress, pass->course.done_events, pass->course.end_event, err);
-}
-
-/* Returns whether there is more to do: a batch without pieces may still reach a boundary. */
-static bool plan_after(coffer__mlyze_batch *batch, coffer__mlyze_pass *pass)
-{
-    uint64_t before = pass->course.next_event;
-    coffer__mlyze_plan(batch, pass);
-    return batch->count > 0 || batch->ends_at > before;
-}
-
-/* A single thread decodes right before it pairs, while the columns are in its cache. */
-static coffer_status run_alone(coffer__mlyze_pass *pass, coffer_error *err)
-{
-    coffer__mlyze_batch *batch = &pass->batches[0];
-    coffer_status status = COFFER_OK;
-    while (!status && plan_after(batch, pass)) {
-        status = run_round(pass, NULL, batch, err);
-        if (!status)
-            status = run_batch(pass, batch, NULL, err);
-    }
+        coffer__mlyze_pass_free(pass);
     return status;
 }
 
-static coffer_status run_together(coffer__mlyze_pass *pass, coffer_error *err)
+/* ---- One pass ---- */
+
+static coffer_status start_over(coffer__mlyze_pass *pass, coffer__mlyze_way way, coffer_error *err)
 {
-    coffer__mlyze_batch *batch = &pass->batches[0], *next = &pass->batches[1];
-    bool more = plan_after(batch, pass);
-    coffer_status status = run_round(pass, NULL, batch, err);
-    while (!status && more) {
-        more = plan_after(next, pass);
-        status = run_batch(pass, batch, more ? next : NULL, err);
-        coffer__mlyze_batch *done = batch;
-        batch = next;
-        next = done;
-    }
-    return status;
+    coffer__mlyze_results *results = &pass->results;
+    coffer__mlyze_live_free(&pass->live);
+    coffer__mlyze_survivors_free(&pass->named.survivors);
+    pass->live.remember = pass->opts.reuse;
+    pass->named.failed = false;
+    pass->way = way;
+    pass->state = (coffer__mlyze_state){ .last_type = UINT8_MAX, .lost_block = SIZE_MAX };
+    pass->boundaries.next = 0;
+    pass->growth.sampled = 0;
+    pass->growth.row_count = 0;
+    pass->growth.sum_x = pass->growth.sum_xx = 0;
+    results->mark_count = results->phase_count = 0;
+    memset(pass->last_alloc, 0xff, COFFER__MLYZE_THREADS * sizeof *pass->last_alloc);
+    atomic_store(&pass->budget.exceeded, false);
+    coffer__free(results->rows);
+    coffer__free(results->threads);
+    results->rows = NULL;
+    results->row_capacity = 0;
+    results->threads = coffer__calloc(COFFER__MLYZE_THREADS, sizeof *results->threads);
+    if (!results->threads)
+        return coffer__fail_no_memory(err, COFFER__MLYZE_THREADS * sizeof *results->threads);
+    if (pass->watcher)
+        pass->watcher->restart(pass->watcher->context);
+    return coffer__mlyze_make_rows(&results->rows, &results->row_capacity,
+                                   coffer__mlyze_numbers_count(&pass->stacks), err);
 }
 
-coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer_error *err)
+coffer_status coffer__mlyze_run_pass(coffer__mlyze_pass *pass, coffer__mlyze_way way, coffer_error *err)
 {
-    coffer_status status = coffer__mlyze_pass_boundaries(pass, 0, err);
+    coffer_status status = start_over(pass, way, err);
     if (!status)
-        status = pass->threads > 1 ? run_together(pass, err) : run_alone(pass, err);
+        status = coffer__mlyze_pass_boundaries(pass, 0, err);
+    if (!status)
+        status = coffer__mlyze_read_all(pass, err);
     if (!status)
         status = coffer__mlyze_pass_boundaries(pass, UINT64_MAX, err);
-    coffer__mlyze_end_phase(pass, pass->state.last_time, pass->state.level);
+    coffer__mlyze_end_phase(pass);
+    return status;
+}
+
+/* ---- Blocks that are live at the end ---- */
+
+static void count_leftover(coffer__mlyze_pass *pass, const coffer__mlyze_held *block)
+{
+    coffer__mlyze_leftover *leftover = &pass->results.leftovers[block->stack];
+    if (block->size < pass->opts.min_size ||
+        coffer__mlyze_since(block->time, pass->state.last_time) < pass->opts.min_age_us)
+        return;
+    if (leftover->allocs == 0 || block->time < leftover->oldest)
+        leftover->oldest = block->time;
+    if (block->time > leftover->newest)
+        leftover->newest = block->time;
+    leftover->allocs++;
+    leftover->bytes = coffer__mlyze_sum(leftover->bytes, block->size);
+}
+
+static void collect(void *context, const coffer__mlyze_held *block)
+{
+    count_leftover(context, block);
+}
+
+static coffer_status make_leftovers(coffer__mlyze_pass *pass, coffer_error *err)
+{
+    coffer__mlyze_results *results = &pass->results;
+    size_t count = coffer__mlyze_numbers_count(&pass->stacks);
+    if (results->leftovers)
+        return COFFER_OK;
+    results->leftovers = coffer__calloc(count ? count : 1, sizeof *results->leftovers);
+    if (!results->leftovers)
+        return coffer__fail_no_memory(err, count * sizeof *results->leftovers);
+    results->leftover_count = count;
+    return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_collect_leftovers(coffer__mlyze_pass *pass, const coffer__mlyze_live *live,
+                                              coffer_error *err)
+{
+    coffer_status status = make_leftovers(pass, err);
+    if (!status)
+        coffer__mlyze_live_each(live, collect, pass);
+    return status;
+}
+
+static coffer_status collect_survivors(coffer__mlyze_pass *pass, coffer_error *err)
+{
+    const coffer__mlyze_survivors *survivors = &pass->named.survivors;
+    coffer_status status = make_leftovers(pass, err);
+    for (size_t i = 0; i < survivors->count && !status; i++) {
+        const coffer__mlyze_generation *from = &survivors->items[i];
+        for (size_t k = 0; k < from->count; k++) {
+            if (from->items[k].stack != COFFER__MLYZE_NO_ROW)
+                count_leftover(pass, &from->items[k]);
+        }
+    }
+    return status;
+}
+
+/* ---- The whole analysis ---- */
+
+bool coffer__mlyze_pass_is_outdated(const coffer__mlyze_pass *pass)
+{
+    return !coffer__mlyze_is_current_map(pass->trace, pass->map);
+}
+
+/* Frees of an archive name their allocations, but not the addresses. */
+static coffer_status run_in_memory(coffer__mlyze_pass *pass, coffer_error *err)
+{
+    if (coffer__mlyze_has_archive(&pass->trace->header) && !pass->opts.reuse) {
+        coffer_status status = coffer__mlyze_run_pass(pass, COFFER__MLYZE_BY_NAME, err);
+        if (status || !pass->named.failed)
+            return status ? status : collect_survivors(pass, err);
+    }
+    coffer_status status = coffer__mlyze_run_pass(pass, COFFER__MLYZE_BY_ADDRESS, err);
+    return status ? status : coffer__mlyze_collect_leftovers(pass, &pass->live, err);
+}
+
+coffer_status coffer__mlyze_run(coffer__mlyze_pass *pass, coffer_error *err)
+{
+    coffer_status status = run_in_memory(pass, err);
+    if (status == COFFER_E_LIMIT && atomic_load(&pass->budget.exceeded))
+        status = coffer__mlyze_run_spilled(pass, err);
     return status;
 }

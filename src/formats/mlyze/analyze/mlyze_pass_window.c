@@ -129,7 +129,7 @@ uint64_t coffer__mlyze_event_after(const coffer__mlyze_pass *pass, uint64_t time
 static void set_event_windows(coffer__mlyze_pass *pass)
 {
     uint32_t windows = pass->growth.windows;
-    uint64_t begin = pass->opts.begin, count = pass->course.end_event - begin;
+    uint64_t begin = pass->opts.begin, count = pass->end_event - begin;
     coffer__mlyze_boundary *first = &pass->boundaries.items[pass->boundaries.count - windows];
     for (uint32_t i = 1; i <= windows; i++)
         first[i - 1].event = begin + count / windows * i + count % windows * i / windows;
@@ -140,7 +140,7 @@ static void set_event_windows(coffer__mlyze_pass *pass)
 static void set_growth_windows(coffer__mlyze_pass *pass)
 {
     uint32_t windows = pass->growth.windows, used = 0;
-    uint64_t begin = pass->opts.begin, end = pass->course.end_event, before = begin;
+    uint64_t begin = pass->opts.begin, end = pass->end_event, before = begin;
     uint64_t from = coffer__mlyze_time_of_event(pass, begin);
     uint64_t to = coffer__mlyze_time_of_event(pass, end - 1);
     uint64_t duration = to > from ? to - from : 0;
@@ -174,7 +174,80 @@ coffer_status coffer__mlyze_set_boundaries(coffer__mlyze_pass *pass, coffer_erro
     pass->boundaries.items[0] = (coffer__mlyze_boundary){ .event = pass->opts.begin, .begins_window = true };
     pass->boundaries.count = 1;
     pass->growth.windows = windows;
-    if (windows > 0 && pass->opts.begin < pass->course.end_event && pass->map->count > 0)
+    if (windows > 0 && pass->opts.begin < pass->end_event && pass->map->count > 0)
         set_growth_windows(pass);
     return COFFER_OK;
+}
+
+/* ---- During a pass ---- */
+
+uint64_t coffer__mlyze_next_stop(const coffer__mlyze_pass *pass, uint64_t end)
+{
+    const coffer__mlyze_boundaries *boundaries = &pass->boundaries;
+    if (boundaries->next < boundaries->count && boundaries->items[boundaries->next].event < end)
+        return boundaries->items[boundaries->next].event;
+    return end;
+}
+
+/* Forgets the counts of the events before the window; live blocks stay. */
+static void forget_counts(coffer__mlyze_pass *pass)
+{
+    coffer__mlyze_results *results = &pass->results;
+    memset(&results->totals, 0, sizeof results->totals);
+    memset(&results->sizes, 0, sizeof results->sizes);
+    memset(&results->lifetimes, 0, sizeof results->lifetimes);
+    pass->state.lost_block = SIZE_MAX;
+    if (pass->state.alloc_count == 0)
+        return;
+    for (size_t i = 0; i < results->row_capacity; i++)
+        coffer__mlyze_row_begin_window(&results->rows[i]);
+    for (size_t i = 0; i < COFFER__MLYZE_THREADS; i++)
+        coffer__mlyze_row_begin_window(&results->threads[i]);
+}
+
+static coffer_status begin_window(coffer__mlyze_pass *pass, const coffer__mlyze_boundary *boundary,
+                                  coffer_error *err)
+{
+    coffer__mlyze_state *state = &pass->state;
+    coffer_mlyze_totals *totals = &pass->results.totals;
+    forget_counts(pass);
+    state->counting = true;
+    state->window_alloc = state->alloc_count;
+    state->epoch++;
+    state->high = state->level;
+    state->last_type = UINT8_MAX;
+    totals->peak_bytes = coffer__mlyze_narrow(state->level);
+    totals->peak_event = boundary->event > 0 ? boundary->event - 1 : 0;
+    totals->peak_time_us = state->last_time;
+    totals->duration_us = state->last_time;
+    return coffer__mlyze_begin_phase(pass, UINT64_MAX, boundary->event, state->last_time, state->level, err);
+}
+
+static coffer_status end_growth_window(coffer__mlyze_pass *pass, coffer_error *err)
+{
+    size_t count = coffer__mlyze_numbers_count(&pass->stacks);
+    coffer_status status = coffer__mlyze_growth_make_rows(&pass->growth, count, err);
+    if (status)
+        return status;
+    for (size_t row = 0; row < count && row < pass->results.row_capacity; row++) {
+        if (pass->results.rows[row].live_bytes > 0)
+            coffer__mlyze_growth_sample(&pass->growth, row, pass->results.rows[row].live_bytes);
+    }
+    coffer__mlyze_growth_end_window(&pass->growth);
+    return COFFER_OK;
+}
+
+coffer_status coffer__mlyze_pass_boundaries(coffer__mlyze_pass *pass, uint64_t event, coffer_error *err)
+{
+    coffer__mlyze_boundaries *boundaries = &pass->boundaries;
+    coffer_status status = COFFER_OK;
+    while (!status && boundaries->next < boundaries->count &&
+           boundaries->items[boundaries->next].event <= event) {
+        const coffer__mlyze_boundary *boundary = &boundaries->items[boundaries->next++];
+        if (boundary->begins_window)
+            status = begin_window(pass, boundary, err);
+        if (!status && boundary->ends_growth_window)
+            status = end_growth_window(pass, err);
+    }
+    return status;
 }

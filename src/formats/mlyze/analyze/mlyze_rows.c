@@ -12,20 +12,30 @@ bool coffer__mlyze_row_is_empty(const coffer__mlyze_row *row)
     return (row->allocs | row->live_allocs | row->peak_allocs | row->freed_allocs) == 0;
 }
 
-void coffer__mlyze_row_add(coffer__mlyze_row *sum, const coffer__mlyze_row *row, uint64_t epoch)
+coffer_status coffer__mlyze_make_rows(coffer__mlyze_row **rows, size_t *capacity, size_t count,
+                                      coffer_error *err)
 {
-    bool kept = row->epoch == epoch;
-    sum->allocs += row->allocs;
-    sum->allocated_bytes = coffer__mlyze_sum(sum->allocated_bytes, row->allocated_bytes);
-    sum->live_allocs += row->live_allocs;
-    sum->live_bytes += row->live_bytes;
-    sum->peak_allocs += kept ? row->peak_allocs : row->live_allocs;
-    sum->peak_bytes += kept ? row->peak_bytes : row->live_bytes;
-    sum->freed_allocs += row->freed_allocs;
-    sum->lifetime += row->lifetime;
-    sum->temporary_allocs += row->temporary_allocs;
-    sum->temporary_bytes += row->temporary_bytes;
-    sum->epoch = epoch;
+    if (count <= *capacity)
+        return COFFER_OK;
+    size_t wanted = count + count / 2;
+    coffer__mlyze_row *larger = coffer__calloc(wanted, sizeof *larger);
+    if (!larger)
+        return coffer__fail_no_memory(err, wanted * sizeof *larger);
+    if (*capacity)
+        memcpy(larger, *rows, *capacity * sizeof *larger);
+    coffer__free(*rows);
+    *rows = larger;
+    *capacity = wanted;
+    return COFFER_OK;
+}
+
+void coffer__mlyze_row_begin_window(coffer__mlyze_row *row)
+{
+    *row = (coffer__mlyze_row){ .epoch = row->epoch,
+                                .peak_allocs = row->peak_allocs,
+                                .peak_bytes = row->peak_bytes,
+                                .live_allocs = row->live_allocs,
+                                .live_bytes = row->live_bytes };
 }
 
 void coffer__mlyze_numbers_init(coffer__mlyze_numbers *numbers, const coffer__mlyze_ids *listed,

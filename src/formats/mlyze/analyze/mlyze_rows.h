@@ -21,17 +21,20 @@ typedef struct coffer__mlyze_row {
     uint64_t temporary_allocs, temporary_bytes;
 } coffer__mlyze_row;
 
-/* Adds a row of the same stack or thread from another shard. */
-void coffer__mlyze_row_add(coffer__mlyze_row *sum, const coffer__mlyze_row *row, uint64_t epoch);
+/* Makes room for this many rows; new ones are 0. */
+coffer_status coffer__mlyze_make_rows(coffer__mlyze_row **rows, size_t *capacity, size_t count,
+                                      coffer_error *err);
+/* Forgets what was counted before a window, but not what is live. */
+void coffer__mlyze_row_begin_window(coffer__mlyze_row *row);
 bool coffer__mlyze_row_is_empty(const coffer__mlyze_row *row);
 
-/* Branch-free: the first touch of a row is unpredictable. */
 static inline void coffer__mlyze_row_touch(coffer__mlyze_row *row, uint64_t epoch)
 {
-    uint64_t fresh = 0 - (uint64_t)(row->epoch != epoch);
+    if (row->epoch == epoch)
+        return;
     row->epoch = epoch;
-    row->peak_allocs += (row->live_allocs - row->peak_allocs) & fresh;
-    row->peak_bytes += (row->live_bytes - row->peak_bytes) & fresh;
+    row->peak_allocs = row->live_allocs;
+    row->peak_bytes = row->live_bytes;
 }
 
 /* Maps ids to rows: ids of a metadata table keep their number, others follow. */

@@ -1,5 +1,7 @@
-#include "formats/mlyze/analyze/mlyze_spill.h"
-
+/* For a table of live blocks that does not fit into memory. The addresses are divided into shares by their
+ * hash. One pass over the trace writes the allocations and frees of each share to a temporary file; then each
+ * share is paired by itself, which writes a list of findings; the last pass over the trace reads these lists
+ * side by side: the address of an event selects the list. */
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/fail.h"
@@ -11,307 +13,368 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* u8 what, and for a block: u64 size, u64 time, u32 stack, u16 thread. */
-#define BLOCK_SIZE 22
-#define FINDING_MAX (1 + BLOCK_SIZE)
-#define SPOOL_NAME "the temporary file"
-
-static coffer_status spool_open(coffer__mlyze_spool *spool, size_t piece_size, coffer_error *err)
-{
-    coffer_status status = coffer__temporary_unnamed(&spool->fd, err);
-    if (status)
-        return status;
-    spool->size = 0;
-    spool->piece_size = piece_size;
-    pthread_mutex_init(&spool->lock, NULL);
-    return COFFER_OK;
-}
-
-static void spool_close(coffer__mlyze_spool *spool)
-{
-    coffer__file_close(spool->fd);
-    pthread_mutex_destroy(&spool->lock);
-}
-
-void coffer__mlyze_stream_free(coffer__mlyze_stream *stream)
-{
-    coffer__free(stream->pieces);
-    coffer__free(stream->buffer);
-}
-
-/* ---- Writing ---- */
-
-static uint64_t take_place(coffer__mlyze_spool *spool)
-{
-    pthread_mutex_lock(&spool->lock);
-    uint64_t place = spool->size;
-    spool->size += spool->piece_size;
-    pthread_mutex_unlock(&spool->lock);
-    return place;
-}
-
-static coffer_status write_piece(coffer__mlyze_stream *stream, coffer__mlyze_spool *spool, coffer_error *err)
-{
-    coffer_status status = coffer__array_reserve_one(&stream->pieces, &stream->piece_capacity,
-                                                     stream->piece_count, sizeof *stream->pieces, err);
-    if (status)
-        return status;
-    uint64_t place = take_place(spool);
-    status = coffer__file_write_at(spool->fd, stream->buffer, stream->used, place, SPOOL_NAME, err);
-    if (status)
-        return status;
-    stream->pieces[stream->piece_count++] = place;
-    stream->last_size = stream->used;
-    stream->used = 0;
-    return COFFER_OK;
-}
-
-static coffer_status make_buffer(coffer__mlyze_stream *stream, size_t size, coffer_error *err)
-{
-    if (stream->buffer)
-        return COFFER_OK;
-    stream->buffer = coffer__malloc(size);
-    return stream->buffer ? COFFER_OK : coffer__fail_no_memory(err, size);
-}
-
-coffer_status coffer__mlyze_stream_put(coffer__mlyze_stream *stream, coffer__mlyze_spool *spool,
-                                       const coffer__mlyze_finding *finding, coffer_error *err)
-{
-    coffer_status status = make_buffer(stream, spool->piece_size, err);
-    if (!status && spool->piece_size - stream->used < FINDING_MAX) {
-        /* A finding is never split between pieces: the rest of a full piece is padding. */
-        memset(stream->buffer + stream->used, 0xff, spool->piece_size - stream->used);
-        stream->used = spool->piece_size;
-        status = write_piece(stream, spool, err);
-    }
-    if (status)
-        return status;
-    uint8_t *at = stream->buffer + stream->used;
-    at[0] = (uint8_t)finding->what;
-    stream->used++;
-    if (finding->what < COFFER__MLYZE_FOUND_BLOCK)
-        return COFFER_OK;
-    coffer__store_u64(at + 1, finding->block.size);
-    coffer__store_u64(at + 9, finding->block.time);
-    coffer__store_u32(at + 17, finding->block.stack);
-    coffer__store_u16(at + 21, finding->block.thread);
-    stream->used += BLOCK_SIZE;
-    return COFFER_OK;
-}
-
-/* Writes the rest of the buffer and frees it. */
-static coffer_status stream_end(coffer__mlyze_stream *stream, coffer__mlyze_spool *spool, coffer_error *err)
-{
-    coffer_status status = stream->used > 0 ? write_piece(stream, spool, err) : COFFER_OK;
-    coffer__free(stream->buffer);
-    stream->buffer = NULL;
-    stream->used = 0;
-    return status;
-}
-
-/* ---- Reading ---- */
-
-static coffer_status read_piece(coffer__mlyze_stream *stream, coffer__mlyze_spool *spool, coffer_error *err)
-{
-    bool is_last = stream->next_piece + 1 == stream->piece_count;
-    size_t size = is_last ? stream->last_size : spool->piece_size;
-    coffer_status status = make_buffer(stream, spool->piece_size, err);
-    if (!status)
-        status = coffer__file_read_at(spool->fd, stream->buffer, size, stream->pieces[stream->next_piece],
-                                      SPOOL_NAME, err);
-    if (status)
-        return status;
-    stream->next_piece++;
-    stream->used = 0;
-    stream->filled = size;
-    return COFFER_OK;
-}
-
-coffer_status coffer__mlyze_stream_get(coffer__mlyze_finding *out, coffer__mlyze_stream *stream,
-                                       coffer__mlyze_spool *spool, coffer_error *err)
-{
-    if (stream->used == stream->filled || stream->buffer[stream->used] == 0xff) {
-        if (stream->next_piece == stream->piece_count)
-            return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE,
-                                "the trace changed while it was read");
-        coffer_status status = read_piece(stream, spool, err);
-        if (status)
-            return status;
-    }
-    const uint8_t *at = stream->buffer + stream->used++;
-    memset(out, 0, sizeof *out);
-    out->what = at[0];
-    if (out->what < COFFER__MLYZE_FOUND_BLOCK)
-        return COFFER_OK;
-    out->block.size = coffer__load_u64(at + 1);
-    out->block.time = coffer__load_u64(at + 9);
-    out->block.stack = coffer__load_u32(at + 17);
-    out->block.thread = coffer__load_u16(at + 21);
-    stream->used += BLOCK_SIZE;
-    return COFFER_OK;
-}
-
-#define SPOOL_PIECE ((size_t)16 << 10)
+/* u8 what, u64 address in a record, and for a block: u64 size, u64 time, u64 order, u32 stack, u16 thread. */
+#define BLOCK_SIZE 30
+#define RECORD_MAX (9 + BLOCK_SIZE)
+#define RECORD_PAD 0xff /* the rest of the piece is padding: a record is never split */
+#define SPILL_NAME "the temporary file"
+#define PIECE_SIZE ((size_t)32 << 10)
 #define MOST_FIRST_SHARES 64
 
-/* Shares of the hashes, as streams: waiting ones, and those whose streams are complete. Both ascending. */
+/* Records, in pieces anywhere in the file. */
+typedef struct stream {
+    uint64_t *pieces; /* where they are in the file */
+    size_t piece_count, piece_capacity;
+    size_t last_size; /* of the last piece; the others are full */
+    uint8_t *buffer;
+    size_t used, filled; /* bytes taken out or put in; bytes there when reading */
+    size_t next_piece;
+} stream;
+
+typedef struct share {
+    uint64_t low, high; /* hashes of its addresses, ends included */
+    size_t source;      /* number of the stream that has its events */
+    stream findings;
+} share;
+
 typedef struct shares {
-    coffer__mlyze_stream *items;
+    share *items;
     size_t count, capacity;
 } shares;
 
-static coffer_status add_share(shares *list, const coffer__mlyze_stream *share, coffer_error *err)
+struct coffer__mlyze_spill {
+    int fd;
+    uint64_t size;
+    stream sources[MOST_FIRST_SHARES];
+    uint64_t width; /* hashes of each source */
+    shares waiting, done;
+};
+
+/* ---- Streams ---- */
+
+static void stream_free(stream *which)
+{
+    coffer__free(which->pieces);
+    coffer__free(which->buffer);
+}
+
+static coffer_status write_piece(stream *to, coffer__mlyze_spill *spill, coffer_error *err)
+{
+    coffer_status status =
+        coffer__array_reserve_one(&to->pieces, &to->piece_capacity, to->piece_count, sizeof *to->pieces, err);
+    if (!status)
+        status = coffer__file_write_at(spill->fd, to->buffer, to->used, spill->size, SPILL_NAME, err);
+    if (status)
+        return status;
+    to->pieces[to->piece_count++] = spill->size;
+    spill->size += PIECE_SIZE;
+    to->last_size = to->used;
+    to->used = 0;
+    return COFFER_OK;
+}
+
+static coffer_status make_buffer(stream *which, coffer_error *err)
+{
+    if (!which->buffer)
+        which->buffer = coffer__malloc(PIECE_SIZE);
+    return which->buffer ? COFFER_OK : coffer__fail_no_memory(err, PIECE_SIZE);
+}
+
+/* Room for a record at *out; the caller adds its size to `used`. */
+static coffer_status make_room(uint8_t **out, stream *to, coffer__mlyze_spill *spill, coffer_error *err)
+{
+    coffer_status status = make_buffer(to, err);
+    if (!status && PIECE_SIZE - to->used < RECORD_MAX) {
+        memset(to->buffer + to->used, RECORD_PAD, PIECE_SIZE - to->used);
+        to->used = PIECE_SIZE;
+        status = write_piece(to, spill, err);
+    }
+    if (!status)
+        *out = to->buffer + to->used;
+    return status;
+}
+
+/* Writes the rest, and starts to read from the beginning. */
+static coffer_status stream_rewind(stream *which, coffer__mlyze_spill *spill, bool written, coffer_error *err)
+{
+    coffer_status status = written && which->used > 0 ? write_piece(which, spill, err) : COFFER_OK;
+    coffer__free(which->buffer);
+    which->buffer = NULL;
+    which->used = which->filled = which->next_piece = 0;
+    return status;
+}
+
+/* The next record, which the caller adds to `used`; NULL at the end. */
+static coffer_status next_record(const uint8_t **out, stream *from, const coffer__mlyze_spill *spill,
+                                 coffer_error *err)
+{
+    *out = NULL;
+    if (from->used == from->filled || from->buffer[from->used] == RECORD_PAD) {
+        if (from->next_piece == from->piece_count)
+            return COFFER_OK;
+        bool is_last = from->next_piece + 1 == from->piece_count;
+        size_t size = is_last ? from->last_size : PIECE_SIZE;
+        coffer_status status = make_buffer(from, err);
+        if (!status)
+            status = coffer__file_read_at(spill->fd, from->buffer, size, from->pieces[from->next_piece],
+                                          SPILL_NAME, err);
+        if (status)
+            return status;
+        from->next_piece++;
+        from->used = 0;
+        from->filled = size;
+    }
+    *out = from->buffer + from->used;
+    return COFFER_OK;
+}
+
+static void store_block(uint8_t *at, const coffer__mlyze_held *block)
+{
+    coffer__store_u64(at, block->size);
+    coffer__store_u64(at + 8, block->time);
+    coffer__store_u64(at + 16, block->order);
+    coffer__store_u32(at + 24, block->stack);
+    coffer__store_u16(at + 28, block->thread);
+}
+
+static coffer__mlyze_held load_block(const uint8_t *at)
+{
+    return (coffer__mlyze_held){ .size = coffer__load_u64(at),
+                                 .time = coffer__load_u64(at + 8),
+                                 .order = coffer__load_u64(at + 16),
+                                 .stack = coffer__load_u32(at + 24),
+                                 .thread = coffer__load_u16(at + 28) };
+}
+
+/* ---- Events and findings ---- */
+
+coffer_status coffer__mlyze_spill_put(coffer__mlyze_spill *spill, uint64_t hash, uint64_t address,
+                                      const coffer__mlyze_held *block, coffer_error *err)
+{
+    stream *to = &spill->sources[hash / spill->width];
+    uint8_t *at = NULL;
+    coffer_status status = make_room(&at, to, spill, err);
+    if (status)
+        return status;
+    at[0] = block ? COFFER_MLYZE_ALLOC : COFFER_MLYZE_FREE;
+    coffer__store_u64(at + 1, address);
+    if (block)
+        store_block(at + 9, block);
+    to->used += block ? RECORD_MAX : 9;
+    return COFFER_OK;
+}
+
+static coffer_status put_finding(stream *to, coffer__mlyze_spill *spill, const coffer__mlyze_finding *found,
+                                 coffer_error *err)
+{
+    const bool has_block = found->what == COFFER__MLYZE_FOUND_BLOCK;
+    uint8_t *at = NULL;
+    coffer_status status = make_room(&at, to, spill, err);
+    if (status)
+        return status;
+    at[0] = (uint8_t)found->what;
+    if (has_block)
+        store_block(at + 1, &found->block);
+    to->used += has_block ? 1 + BLOCK_SIZE : 1;
+    return COFFER_OK;
+}
+
+static share *share_of(const shares *list, uint64_t hash)
+{
+    size_t low = 0, high = list->count - 1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (hash > list->items[middle].high)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return &list->items[low];
+}
+
+coffer_status coffer__mlyze_spill_get(coffer__mlyze_finding *out, coffer__mlyze_spill *spill, uint64_t hash,
+                                      coffer_error *err)
+{
+    stream *from = &share_of(&spill->done, hash)->findings;
+    const uint8_t *at = NULL;
+    coffer_status status = next_record(&at, from, spill, err);
+    out->what = COFFER__MLYZE_FOUND_NOTHING;
+    if (!status && !at)
+        return coffer__fail(err, COFFER_E_CHANGED, COFFER_OFFSET_NONE, "the trace changed while it was read");
+    if (status)
+        return status;
+    out->what = at[0];
+    from->used++;
+    if (out->what == COFFER__MLYZE_FOUND_BLOCK) {
+        out->block = load_block(at + 1);
+        from->used += BLOCK_SIZE;
+    }
+    return COFFER_OK;
+}
+
+/* ---- Shares ---- */
+
+static coffer_status add_share(shares *list, const share *item, coffer_error *err)
 {
     coffer_status status =
         coffer__array_reserve_one(&list->items, &list->capacity, list->count, sizeof *list->items, err);
     if (!status)
-        list->items[list->count++] = *share;
+        list->items[list->count++] = *item;
     return status;
 }
 
 static int by_low(const void *a, const void *b)
 {
-    const coffer__mlyze_stream *x = a, *y = b;
+    const share *x = a, *y = b;
     return (x->low > y->low) - (x->low < y->low);
 }
 
-static void sort_shares(shares *which)
-{
-    if (which->count > 1)
-        qsort(which->items, which->count, sizeof *which->items, by_low);
-}
-
-static void free_shares(shares *which)
-{
-    for (size_t i = 0; i < which->count; i++)
-        coffer__mlyze_stream_free(&which->items[i]);
-    coffer__free(which->items);
-}
-
 /* As many as the table would need if it kept growing at the same rate. */
-static coffer_status first_shares(shares *waiting, const coffer__mlyze_pass *pass, coffer_error *err)
+static coffer_status first_shares(coffer__mlyze_spill *spill, const coffer__mlyze_pass *pass,
+                                  coffer_error *err)
 {
-    uint64_t done = pass->course.done_events > 0 ? pass->course.done_events : 1;
-    uint64_t count = (pass->course.end_event + pass->course.end_event / 4) / done + 2;
+    uint64_t done = pass->state.done_events > 0 ? pass->state.done_events : 1;
+    uint64_t count = (pass->end_event + pass->end_event / 4) / done + 2;
     coffer_status status = COFFER_OK;
     if (count > MOST_FIRST_SHARES)
         count = MOST_FIRST_SHARES;
-    uint64_t width = UINT64_MAX / count;
+    spill->width = UINT64_MAX / count + 1;
     for (uint64_t i = 0; i < count && !status; i++) {
-        coffer__mlyze_stream share = { .low = i * width + (i > 0),
-                                       .high = i + 1 < count ? (i + 1) * width : UINT64_MAX };
-        status = add_share(waiting, &share, err);
+        share made = { .low = i * spill->width,
+                       .high = i + 1 < count ? (i + 1) * spill->width - 1 : UINT64_MAX,
+                       .source = (size_t)i };
+        status = add_share(&spill->waiting, &made, err);
     }
     return status;
 }
 
-static coffer_status split_share(shares *waiting, const coffer__mlyze_stream *share, coffer_error *err)
+static coffer_status split_share(shares *waiting, const share *item, coffer_error *err)
 {
-    coffer__mlyze_stream lower = { .low = share->low }, upper = { .high = share->high };
-    if (share->low == share->high)
+    share lower = { .low = item->low, .source = item->source };
+    share upper = { .high = item->high, .source = item->source };
+    if (item->low == item->high)
         return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
                             "the addresses cannot be divided any further");
-    lower.high = share->low + (share->high - share->low) / 2;
+    lower.high = item->low + (item->high - item->low) / 2;
     upper.low = lower.high + 1;
     coffer_status status = add_share(waiting, &lower, err);
     return status ? status : add_share(waiting, &upper, err);
 }
 
-/* The first of the waiting shares, one for each shard. */
-static coffer_status hand_out(coffer__mlyze_pass *pass, shares *waiting, coffer_error *err)
+static coffer_status pair_record(coffer__mlyze_finding *found, coffer__mlyze_live *live, uint64_t hash,
+                                 const uint8_t *at, coffer_error *err)
 {
-    for (size_t i = 0; i < pass->shards.count; i++) {
-        coffer__mlyze_shard *shard = &pass->shards.items[i];
-        shard->streams = coffer__malloc(sizeof *shard->streams);
-        if (!shard->streams)
-            return coffer__fail_no_memory(err, sizeof *shard->streams);
-        *shard->streams = waiting->items[i];
-        shard->stream_count = 1;
-        pass->shards.low[i] = shard->streams->low;
-        pass->shards.high[i] = shard->streams->high;
+    static const uint8_t found_by_put[] = { COFFER__MLYZE_FOUND_NOTHING, COFFER__MLYZE_FOUND_AGAIN,
+                                            COFFER__MLYZE_FOUND_BLOCK };
+    const uint64_t address = coffer__load_u64(at + 1);
+    coffer__mlyze_put what = COFFER__MLYZE_PUT_NEW;
+    coffer_status status = COFFER_OK;
+    if (at[0] == COFFER_MLYZE_FREE) {
+        found->what = coffer__mlyze_live_take(&found->block, live, hash, address)
+                          ? COFFER__MLYZE_FOUND_BLOCK
+                          : COFFER__MLYZE_FOUND_NOTHING;
+        return COFFER_OK;
     }
-    waiting->count -= pass->shards.count;
-    memmove(waiting->items, waiting->items + pass->shards.count, waiting->count * sizeof *waiting->items);
-    return COFFER_OK;
+    const coffer__mlyze_held block = load_block(at + 9);
+    if (!coffer__mlyze_put_fast(live, hash, address, &block))
+        status = coffer__mlyze_live_put(&what, live, hash, address, &block, &found->block, err);
+    found->what = found_by_put[what];
+    return status;
 }
 
-static coffer_status take_in(coffer__mlyze_pass *pass, shares *waiting, shares *done, coffer_error *err)
+/* Pairs the events of a share with a table of its own. */
+static coffer_status pair_share(coffer__mlyze_live *live, share *item, coffer__mlyze_spill *spill,
+                                coffer_error *err)
+{
+    stream *source = &spill->sources[item->source];
+    coffer_status status = stream_rewind(source, spill, false, err);
+    while (!status) {
+        const uint8_t *at = NULL;
+        coffer__mlyze_finding found;
+        status = next_record(&at, source, spill, err);
+        if (status || !at)
+            break;
+        const uint64_t hash = coffer__mlyze_hash(&live->key, coffer__load_u64(at + 1));
+        source->used += at[0] == COFFER_MLYZE_FREE ? 9 : RECORD_MAX;
+        if (hash < item->low || hash > item->high)
+            continue;
+        status = pair_record(&found, live, hash, at, err);
+        if (!status)
+            status = put_finding(&item->findings, spill, &found, err);
+    }
+    return status ? status : stream_rewind(&item->findings, spill, true, err);
+}
+
+/* Pairs a share, or divides it when its table is too large. */
+static coffer_status take_share(coffer__mlyze_pass *pass, coffer__mlyze_spill *spill, share *item,
+                                coffer_error *err)
+{
+    coffer__mlyze_live live;
+    coffer__mlyze_live_init(&live, pass->live.key, &pass->budget);
+    live.remember = pass->opts.reuse;
+    atomic_store(&pass->budget.exceeded, false);
+    coffer_status status = pair_share(&live, item, spill, err);
+    if (!status)
+        status = coffer__mlyze_collect_leftovers(pass, &live, err);
+    if (!status)
+        status = add_share(&spill->done, item, err);
+    coffer__mlyze_live_free(&live);
+    if (status)
+        stream_free(&item->findings);
+    if (status == COFFER_E_LIMIT && atomic_load(&pass->budget.exceeded))
+        status = split_share(&spill->waiting, item, err);
+    return status;
+}
+
+static coffer_status pair_shares(coffer__mlyze_pass *pass, coffer__mlyze_spill *spill, coffer_error *err)
 {
     coffer_status status = COFFER_OK;
-    for (size_t i = 0; i < pass->shards.count && !status; i++) {
-        coffer__mlyze_shard *shard = &pass->shards.items[i];
-        if (shard->overflowed) {
-            status = split_share(waiting, shard->streams, err);
-            continue;
-        }
-        status = stream_end(shard->streams, pass->spool, err);
-        if (!status)
-            status = coffer__mlyze_collect_leftovers(pass, i, err);
-        if (!status)
-            status = add_share(done, shard->streams, err);
-        if (status)
-            break;
-        shard->stream_count = 0; /* `done` has it */
+    for (size_t i = 0; i < MOST_FIRST_SHARES && !status; i++)
+        status = stream_rewind(&spill->sources[i], spill, true, err);
+    while (!status && spill->waiting.count > 0) {
+        share item = spill->waiting.items[--spill->waiting.count];
+        status = take_share(pass, spill, &item, err);
     }
+    for (size_t i = 0; i < MOST_FIRST_SHARES; i++) {
+        stream_free(&spill->sources[i]);
+        spill->sources[i] = (stream){ .pieces = NULL };
+    }
+    if (spill->done.count > 1)
+        qsort(spill->done.items, spill->done.count, sizeof *spill->done.items, by_low);
     return status;
 }
 
-static coffer_status spill(coffer__mlyze_pass *pass, shares *done, coffer_error *err)
+static void spill_free(coffer__mlyze_spill *spill)
 {
-    shares waiting = { 0 };
-    coffer_status status = first_shares(&waiting, pass, err);
-    while (!status && waiting.count > 0) {
-        size_t shards = waiting.count < pass->shards.max ? waiting.count : pass->shards.max;
-        sort_shares(&waiting);
-        status = coffer__mlyze_pass_begin(pass, COFFER__MLYZE_SPILL, shards, err);
-        if (!status)
-            status = hand_out(pass, &waiting, err);
-        if (!status)
-            status = coffer__mlyze_run_pass(pass, err);
-        if (status)
-            break;
-        status = take_in(pass, &waiting, done, err);
-    }
-    free_shares(&waiting);
-    sort_shares(done);
-    return status;
-}
-
-static coffer_status unspill(coffer__mlyze_pass *pass, shares *done, coffer_error *err)
-{
-    size_t shards = done->count < pass->shards.max ? done->count : pass->shards.max, first = 0;
-    coffer_status status = coffer__mlyze_pass_begin(pass, COFFER__MLYZE_UNSPILL, shards, err);
-    if (status)
-        return status;
-    for (size_t i = 0; i < shards; i++) {
-        coffer__mlyze_shard *shard = &pass->shards.items[i];
-        size_t end = done->count * (i + 1) / shards;
-        shard->streams = coffer__alloc_array(end - first, sizeof *shard->streams);
-        if (!shard->streams)
-            return coffer__fail_no_memory(err, (end - first) * sizeof *shard->streams);
-        pass->shards.low[i] = done->items[first].low;
-        pass->shards.high[i] = done->items[end - 1].high;
-        for (; first < end; first++) {
-            shard->streams[shard->stream_count++] = done->items[first];
-            memset(&done->items[first], 0, sizeof done->items[first]);
-        }
-    }
-    return coffer__mlyze_run_pass(pass, err);
+    for (size_t i = 0; i < MOST_FIRST_SHARES; i++)
+        stream_free(&spill->sources[i]);
+    for (size_t i = 0; i < spill->done.count; i++)
+        stream_free(&spill->done.items[i].findings);
+    coffer__free(spill->done.items);
+    coffer__free(spill->waiting.items);
+    coffer__file_close(spill->fd);
+    coffer__free(spill);
 }
 
 coffer_status coffer__mlyze_run_spilled(coffer__mlyze_pass *pass, coffer_error *err)
 {
-    coffer__mlyze_spool spool;
-    shares done = { 0 };
-    coffer_status status = spool_open(&spool, SPOOL_PIECE, err);
-    if (status)
+    coffer__mlyze_spill *spill = coffer__calloc(1, sizeof *spill);
+    if (!spill)
+        return coffer__fail_no_memory(err, sizeof *spill);
+    coffer_status status = coffer__temporary_unnamed(&spill->fd, err);
+    if (status) {
+        coffer__free(spill);
         return status;
-    pass->spool = &spool;
-    status = spill(pass, &done, err);
+    }
+    pass->spill = spill;
+    status = first_shares(spill, pass, err);
     if (!status)
-        status = unspill(pass, &done, err);
-    free_shares(&done);
-    pass->spool = NULL;
-    spool_close(&spool);
+        status = coffer__mlyze_run_pass(pass, COFFER__MLYZE_DIVIDE, err);
+    if (!status)
+        status = pair_shares(pass, spill, err);
+    if (!status)
+        status = coffer__mlyze_run_pass(pass, COFFER__MLYZE_FROM_SPILL, err);
+    pass->spill = NULL;
+    spill_free(spill);
     return status;
 }

@@ -33,36 +33,11 @@ void coffer_mlyze_stats_free(coffer_mlyze_stats *stats)
 
 /* ---- Totals ---- */
 
-static void add_histogram(coffer_mlyze_histogram *sum, const coffer_mlyze_histogram *part)
-{
-    for (size_t i = 0; i < COFFER_MLYZE_BUCKETS; i++) {
-        sum->count[i] += part->count[i];
-        sum->bytes[i] = coffer__mlyze_sum(sum->bytes[i], part->bytes[i]);
-    }
-}
-
-static void add_first(uint64_t *count, uint64_t *first, uint64_t more, uint64_t more_first)
-{
-    if (more > 0 && (*count == 0 || more_first < *first))
-        *first = more_first;
-    *count += more;
-}
-
-static void sum_shards(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass)
+static void fill_totals(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass)
 {
     out->totals = pass->results.totals;
-    for (size_t i = 0; i < pass->shards.count; i++) {
-        const coffer__mlyze_shard *shard = &pass->shards.items[i];
-        add_first(&out->totals.unknown_frees, &out->totals.first_unknown_free, shard->unknown_frees,
-                  shard->first_unknown_free);
-        add_first(&out->totals.double_allocs, &out->totals.first_double_alloc, shard->double_allocs,
-                  shard->first_double_alloc);
-        out->totals.nowhere_allocs += shard->nowhere_allocs;
-        if (pass->opts.reuse)
-            out->totals.reused_addresses += shard->reused;
-        add_histogram(&out->sizes, &shard->sizes);
-        add_histogram(&out->lifetimes, &shard->lifetimes);
-    }
+    out->sizes = pass->results.sizes;
+    out->lifetimes = pass->results.lifetimes;
     for (size_t i = 0; i < COFFER_MLYZE_BUCKETS; i++)
         out->totals.total_allocated_bytes =
             coffer__mlyze_sum(out->totals.total_allocated_bytes, out->sizes.bytes[i]);
@@ -70,16 +45,6 @@ static void sum_shards(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass)
 }
 
 /* ---- Rows ---- */
-
-static coffer__mlyze_row sum_row(const coffer__mlyze_pass *pass, size_t row)
-{
-    coffer__mlyze_row sum = { 0 };
-    for (size_t i = 0; i < pass->shards.count; i++) {
-        if (row < pass->shards.items[i].row_capacity)
-            coffer__mlyze_row_add(&sum, &pass->shards.items[i].rows[row], pass->state.epoch);
-    }
-    return sum;
-}
 
 static void fill_stack(coffer_mlyze_stack_row *out, const coffer__mlyze_pass *pass, size_t row,
                        const coffer__mlyze_row *sum)
@@ -116,33 +81,25 @@ static coffer_status fill_stacks(coffer_mlyze_stats *out, const coffer__mlyze_pa
 {
     size_t rows = coffer__mlyze_numbers_count(&pass->stacks), used = 0;
     for (size_t row = 0; row < rows; row++) {
-        coffer__mlyze_row sum = sum_row(pass, row);
-        used += !coffer__mlyze_row_is_empty(&sum);
+        coffer__mlyze_row_touch(&pass->results.rows[row], pass->state.epoch);
+        used += !coffer__mlyze_row_is_empty(&pass->results.rows[row]);
     }
     out->stacks = coffer__alloc_array(used, sizeof *out->stacks);
     if (!out->stacks)
         return coffer__fail_no_memory(err, used * sizeof *out->stacks);
     for (size_t row = 0; row < rows; row++) {
-        coffer__mlyze_row sum = sum_row(pass, row);
-        if (coffer__mlyze_row_is_empty(&sum))
+        const coffer__mlyze_row *sum = &pass->results.rows[row];
+        if (coffer__mlyze_row_is_empty(sum))
             continue;
-        fill_stack(&out->stacks[out->stack_count++], pass, row, &sum);
-        out->totals.peak_allocs += sum.peak_allocs;
-        out->totals.live_allocs_at_end += sum.live_allocs;
-        out->totals.temporary_allocs += sum.temporary_allocs;
-        out->totals.temporary_bytes += sum.temporary_bytes;
+        fill_stack(&out->stacks[out->stack_count++], pass, row, sum);
+        out->totals.peak_allocs += sum->peak_allocs;
+        out->totals.live_allocs_at_end += sum->live_allocs;
+        out->totals.temporary_allocs += sum->temporary_allocs;
+        out->totals.temporary_bytes += sum->temporary_bytes;
     }
     if (out->stack_count > 1)
         qsort(out->stacks, out->stack_count, sizeof *out->stacks, by_id);
     return COFFER_OK;
-}
-
-static coffer__mlyze_row sum_thread(const coffer__mlyze_pass *pass, size_t thread)
-{
-    coffer__mlyze_row sum = { 0 };
-    for (size_t i = 0; i < pass->shards.count && coffer__mlyze_saw_thread(pass, thread); i++)
-        coffer__mlyze_row_add(&sum, &pass->shards.items[i].threads[thread], pass->state.epoch);
-    return sum;
 }
 
 /* The last THREAD event decides, then the table of the metadata. */
@@ -157,24 +114,25 @@ static const char *thread_name(const coffer__mlyze_pass *pass, size_t thread)
 static coffer_status fill_threads(coffer_mlyze_stats *out, const coffer__mlyze_pass *pass, coffer_error *err)
 {
     size_t used = 0;
-    for (size_t thread = 0; thread < COFFER__MLYZE_THREADS; thread++) {
-        coffer__mlyze_row sum = sum_thread(pass, thread);
-        used += !coffer__mlyze_row_is_empty(&sum);
+    for (size_t i = 0; i <= pass->state.threads; i++) {
+        coffer__mlyze_row_touch(&pass->results.threads[i], pass->state.epoch);
+        used += !coffer__mlyze_row_is_empty(&pass->results.threads[i]);
     }
     out->threads = coffer__alloc_array(used, sizeof *out->threads);
     if (!out->threads)
         return coffer__fail_no_memory(err, used * sizeof *out->threads);
-    for (size_t thread = 0; thread < COFFER__MLYZE_THREADS; thread++) {
-        coffer__mlyze_row sum = sum_thread(pass, thread);
-        if (coffer__mlyze_row_is_empty(&sum))
+    for (size_t i = 0; i <= pass->state.threads; i++) {
+        const coffer__mlyze_row *sum = &pass->results.threads[i];
+        if (coffer__mlyze_row_is_empty(sum))
             continue;
-        out->threads[out->thread_count++] = (coffer_mlyze_thread_row){ .thread = (uint16_t)thread,
-                                                                       .allocs = sum.allocs,
-                                                                       .allocated_bytes = sum.allocated_bytes,
-                                                                       .live_allocs = sum.live_allocs,
-                                                                       .live_bytes = sum.live_bytes,
-                                                                       .peak_bytes = sum.peak_bytes,
-                                                                       .name = thread_name(pass, thread) };
+        out->threads[out->thread_count++] =
+            (coffer_mlyze_thread_row){ .thread = (uint16_t)i,
+                                       .allocs = sum->allocs,
+                                       .allocated_bytes = sum->allocated_bytes,
+                                       .live_allocs = sum->live_allocs,
+                                       .live_bytes = sum->live_bytes,
+                                       .peak_bytes = sum->peak_bytes,
+                                       .name = thread_name(pass, i) };
     }
     return COFFER_OK;
 }
@@ -184,7 +142,7 @@ static coffer_status make_stats(coffer_mlyze_stats **out, coffer__mlyze_pass *pa
     coffer_mlyze_stats *stats = coffer__calloc(1, sizeof *stats);
     if (!stats)
         return coffer__fail_no_memory(err, sizeof *stats);
-    sum_shards(stats, pass);
+    fill_totals(stats, pass);
     coffer_status status = fill_stacks(stats, pass, err);
     if (!status)
         status = fill_threads(stats, pass, err);

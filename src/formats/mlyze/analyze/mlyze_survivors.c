@@ -3,7 +3,7 @@
 #include "base/buffer.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "formats/mlyze/analyze/mlyze_rows.h"
+#include "formats/mlyze/analyze/mlyze_pass.h"
 
 static coffer_status charge(coffer__mlyze_budget *budget, size_t bytes, coffer_error *err)
 {
@@ -31,7 +31,7 @@ void coffer__mlyze_survivors_free(coffer__mlyze_survivors *survivors)
     survivors->count = 0;
 }
 
-coffer_status coffer__mlyze_survivors_add(coffer__mlyze_survivor **out, coffer__mlyze_survivors *survivors,
+coffer_status coffer__mlyze_survivors_add(coffer__mlyze_held **out, coffer__mlyze_survivors *survivors,
                                           size_t count, coffer_error *err)
 {
     coffer__mlyze_generation made = { .count = count, .charged = count * sizeof *made.items };
@@ -59,13 +59,13 @@ static void compact(coffer__mlyze_survivors *survivors, coffer__mlyze_generation
         return;
     for (size_t i = 0; i < from->count; i++) {
         from->items[kept] = from->items[i];
-        kept += from->items[i].row != COFFER__MLYZE_NO_ROW;
+        kept += from->items[i].stack != COFFER__MLYZE_NO_ROW;
     }
     if (kept == 0) {
         drop(survivors, from);
         return;
     }
-    coffer__mlyze_survivor *smaller = coffer__realloc(from->items, kept * sizeof *smaller);
+    coffer__mlyze_held *smaller = coffer__realloc(from->items, kept * sizeof *smaller);
     from->items = smaller ? smaller : from->items;
     atomic_fetch_sub(&survivors->budget->used, from->charged - kept * sizeof *smaller);
     from->charged = kept * sizeof *smaller;
@@ -77,7 +77,7 @@ static void compact(coffer__mlyze_survivors *survivors, coffer__mlyze_generation
 static size_t gallop(const coffer__mlyze_generation *in, size_t at, uint64_t number)
 {
     size_t step = 1, high = at;
-    while (high < in->count && in->items[high].number < number) {
+    while (high < in->count && in->items[high].order < number) {
         at = high + 1;
         high += step;
         step *= 2;
@@ -85,7 +85,7 @@ static size_t gallop(const coffer__mlyze_generation *in, size_t at, uint64_t num
     high = high < in->count ? high : in->count;
     while (at < high) {
         size_t middle = at + (high - at) / 2;
-        if (in->items[middle].number < number)
+        if (in->items[middle].order < number)
             at = middle + 1;
         else
             high = middle;
@@ -93,14 +93,14 @@ static size_t gallop(const coffer__mlyze_generation *in, size_t at, uint64_t num
     return at;
 }
 
-bool coffer__mlyze_survivors_take(coffer__mlyze_survivor *out, coffer__mlyze_survivors *survivors,
+bool coffer__mlyze_survivors_take(coffer__mlyze_held *out, coffer__mlyze_survivors *survivors,
                                   const uint64_t *numbers, size_t count)
 {
     size_t which = 0, at = 0;
     for (size_t i = 0; i < survivors->count; i++) {
         coffer__mlyze_generation *from = &survivors->items[i];
         if (from->count > 0)
-            from->last = from->items[from->count - 1].number;
+            from->last = from->items[from->count - 1].order;
     }
     for (size_t i = 0; i < count; i++) {
         for (; which < survivors->count && survivors->items[which].last < numbers[i]; which++, at = 0)
@@ -109,14 +109,58 @@ bool coffer__mlyze_survivors_take(coffer__mlyze_survivor *out, coffer__mlyze_sur
             return false;
         coffer__mlyze_generation *from = &survivors->items[which];
         at = gallop(from, at, numbers[i]);
-        if (at == from->count || from->items[at].number != numbers[i] ||
-            from->items[at].row == COFFER__MLYZE_NO_ROW)
+        if (at == from->count || from->items[at].order != numbers[i] ||
+            from->items[at].stack == COFFER__MLYZE_NO_ROW)
             return false;
         out[i] = from->items[at];
-        from->items[at].row = COFFER__MLYZE_NO_ROW;
+        from->items[at].stack = COFFER__MLYZE_NO_ROW;
         from->dead++;
     }
     if (which < survivors->count)
         compact(survivors, &survivors->items[which]);
     return true;
+}
+
+/* ---- Blocks of an archive ---- */
+
+coffer_status coffer__mlyze_begin_names(coffer__mlyze_pass *pass, const coffer__mlyze_chapter *chapter,
+                                        coffer_error *err)
+{
+    coffer__mlyze_named *named = &pass->named;
+    size_t names = (size_t)chapter->import_count + chapter->alloc_count;
+    if (named->capacity < names) {
+        coffer__free(named->blocks);
+        named->capacity = 0;
+        named->blocks = coffer__alloc_array(names, sizeof *named->blocks);
+        if (!named->blocks)
+            return coffer__fail_no_memory(err, names * sizeof *named->blocks);
+        named->capacity = names;
+    }
+    named->failed |= chapter->first_alloc != pass->state.alloc_count ||
+                     !coffer__mlyze_survivors_take(named->blocks, &named->survivors,
+                                                   chapter->unpacker->values, chapter->import_count);
+    return COFFER_OK;
+}
+
+static bool is_live(const coffer__mlyze_unpacker *unpacker, uint32_t name)
+{
+    return unpacker->classes[name] != COFFER__MLYZE_CLASS_GONE;
+}
+
+coffer_status coffer__mlyze_end_names(coffer__mlyze_pass *pass, const coffer__mlyze_chapter *chapter,
+                                      coffer_error *err)
+{
+    const coffer__mlyze_unpacker *unpacker = chapter->unpacker;
+    coffer__mlyze_held *kept = NULL;
+    size_t live = 0;
+    for (uint32_t i = 0; i < unpacker->known; i++)
+        live += is_live(unpacker, i);
+    if (live == 0)
+        return COFFER_OK;
+    coffer_status status = coffer__mlyze_survivors_add(&kept, &pass->named.survivors, live, err);
+    for (uint32_t i = 0; i < unpacker->known && !status; i++) {
+        if (is_live(unpacker, i))
+            *kept++ = pass->named.blocks[i];
+    }
+    return status;
 }

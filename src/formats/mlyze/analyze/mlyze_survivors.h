@@ -5,15 +5,9 @@
 
 #include "formats/mlyze/analyze/mlyze_live.h"
 
-typedef struct coffer__mlyze_survivor {
-    uint64_t number, size, time;
-    uint32_t row; /* COFFER__MLYZE_NO_ROW = it is dead */
-    uint16_t thread;
-} coffer__mlyze_survivor;
-
 /* Allocations of one archive block that are still live. */
 typedef struct coffer__mlyze_generation {
-    coffer__mlyze_survivor *items;
+    coffer__mlyze_held *items;   /* order : their numbers. stack : COFFER__MLYZE_NO_ROW = it is dead */
     size_t count, dead, charged; /* charged : to the budget */
     uint64_t last;               /* number, at the start of a call of take */
 } coffer__mlyze_generation;
@@ -26,10 +20,10 @@ typedef struct coffer__mlyze_survivors {
 
 /* Room for a generation whose numbers follow all others; the caller fills it. COFFER_E_LIMIT when it does not
  * fit into the budget. */
-coffer_status coffer__mlyze_survivors_add(coffer__mlyze_survivor **out, coffer__mlyze_survivors *survivors,
+coffer_status coffer__mlyze_survivors_add(coffer__mlyze_held **out, coffer__mlyze_survivors *survivors,
                                           size_t count, coffer_error *err);
 /* Removes the blocks with these numbers, which ascend. False when one is missing. */
-bool coffer__mlyze_survivors_take(coffer__mlyze_survivor *out, coffer__mlyze_survivors *survivors,
+bool coffer__mlyze_survivors_take(coffer__mlyze_held *out, coffer__mlyze_survivors *survivors,
                                   const uint64_t *numbers, size_t count);
 void coffer__mlyze_survivors_free(coffer__mlyze_survivors *survivors);
 

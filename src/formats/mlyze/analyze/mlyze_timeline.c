@@ -107,59 +107,39 @@ typedef struct drawing {
     uint64_t begin;
 } drawing;
 
-/* The change of the number of live blocks by an event. */
-static uint64_t count_change(uint8_t type)
-{
-    return type == COFFER__MLYZE_PAIRED_ALLOC ? 1 : type == COFFER__MLYZE_PAIRED_FREE ? UINT64_MAX : 0;
-}
-
-static bool is_alloc(uint8_t type)
-{
-    return type == COFFER__MLYZE_PAIRED_ALLOC || type == COFFER__MLYZE_REPLACING ||
-           type == COFFER__MLYZE_NOWHERE;
-}
-
-static void draw_event(drawing *draw, const coffer__mlyze_pass *pass, const coffer__mlyze_piece *piece,
-                       size_t event)
-{
-    coffer__mlyze_pen *pen = &draw->pen;
-    uint64_t time = piece->events.time[event];
-    uint8_t type = piece->events.type[event];
-    bool drawn = pen->timeline->count > 0 && (pen->begun || time >= draw->begin);
-    if (drawn)
-        pen_move(pen, time);
-    pen->live += coffer__mlyze_change(piece, event, pass);
-    pen->allocs += count_change(type);
-    if (!drawn)
-        return;
-    coffer_mlyze_point *point = &pen->timeline->points[pen->at];
-    point->events++;
-    if (pen->live > point->high_bytes)
-        point->high_bytes = coffer__mlyze_narrow(pen->live);
-    if (pen->allocs > point->high_allocs)
-        point->high_allocs = pen->allocs;
-    if (is_alloc(type)) {
-        point->allocs++;
-        point->allocated_bytes += piece->events.size[event];
-    }
-}
-
-/* batch : NULL = from the first event again. */
-static coffer_status draw_batch(void *context, const coffer__mlyze_pass *pass,
-                                const coffer__mlyze_batch *batch, coffer_error *err)
+static void restart_drawing(void *context)
 {
     drawing *draw = context;
-    (void)err;
-    if (!batch) {
-        pen_set(&draw->pen, draw->pen.timeline);
-        return COFFER_OK;
-    }
-    for (size_t i = 0; i < batch->count; i++) {
-        const coffer__mlyze_piece *piece = &batch->pieces[i];
-        for (size_t event = piece->begin; event < piece->end; event++)
-            draw_event(draw, pass, piece, event);
-    }
-    return COFFER_OK;
+    pen_set(&draw->pen, draw->pen.timeline);
+}
+
+/* A stretch is part of one point, or before the first one. */
+static uint64_t begin_stretch(void *context, uint64_t time)
+{
+    drawing *draw = context;
+    if (draw->pen.timeline->count == 0)
+        return UINT64_MAX;
+    if (!draw->pen.begun && time < draw->begin)
+        return draw->begin;
+    pen_move(&draw->pen, time);
+    return draw->pen.next;
+}
+
+static void end_stretch(void *context, const coffer__mlyze_stretch *stretch)
+{
+    coffer__mlyze_pen *pen = &((drawing *)context)->pen;
+    pen->live = stretch->level;
+    pen->allocs = stretch->live;
+    if (!pen->begun)
+        return;
+    coffer_mlyze_point *point = &pen->timeline->points[pen->at];
+    point->events += stretch->events;
+    if (stretch->top > point->high_bytes)
+        point->high_bytes = coffer__mlyze_narrow(stretch->top);
+    if (stretch->top_live > point->high_allocs)
+        point->high_allocs = stretch->top_live;
+    point->allocs += stretch->allocs;
+    point->allocated_bytes = coffer__mlyze_sum(point->allocated_bytes, stretch->allocated);
 }
 
 static void keep_marks(coffer_mlyze_timeline *timeline, coffer__mlyze_pass *pass)
@@ -179,17 +159,17 @@ static coffer_status draw(coffer_mlyze_timeline *timeline, coffer__mlyze_pass *p
                           const coffer_mlyze_timeline_opts *opts, coffer_error *err)
 {
     drawing work = { .pen.timeline = timeline, .begin = opts->begin_us };
+    const coffer__mlyze_watcher watcher = { &work, restart_drawing, begin_stretch, end_stretch };
     coffer_status status = COFFER_OK;
-    if (pass->course.end_event > 0) {
-        uint64_t end = coffer__mlyze_time_of_event(pass, pass->course.end_event - 1);
+    if (pass->end_event > 0) {
+        uint64_t end = coffer__mlyze_time_of_event(pass, pass->end_event - 1);
         if (opts->end_us < end) {
             end = opts->end_us;
-            pass->course.end_event = coffer__mlyze_event_after(pass, end);
+            pass->end_event = coffer__mlyze_event_after(pass, end);
         }
         status = make_points(timeline, work.begin, end, opts->width, err);
     }
-    pass->observe = draw_batch;
-    pass->observe_context = &work;
+    pass->watcher = &watcher;
     if (!status)
         status = coffer__mlyze_run(pass, err);
     if (status)

@@ -5,6 +5,7 @@
 #include "base/cursor.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sorted.h"
 
 #include <stdlib.h>
 #include <zstd.h>
@@ -160,17 +161,10 @@ static void code_imports(coffer__mlyze_packer *packer)
 /* The number of a block within the archive block. */
 static uint32_t local_name(const coffer__mlyze_packer *packer, uint64_t number)
 {
-    size_t low = 0, high = packer->import_count;
     if (number >= packer->first_alloc)
         return (uint32_t)(packer->import_count + (number - packer->first_alloc));
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (packer->imports[middle].number <= number)
-            low = middle;
-        else
-            high = middle;
-    }
-    return (uint32_t)low;
+    return (uint32_t)COFFER__LAST_UP_TO(packer->imports, packer->import_count, coffer__mlyze_import, number,
+                                        number);
 }
 
 typedef struct coding {

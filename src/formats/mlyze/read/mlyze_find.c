@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/report.h"
+#include "base/sorted.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -17,29 +18,13 @@
 /* The last block that starts before the time, or the first. */
 static size_t block_before(const coffer__mlyze_map *map, uint64_t time)
 {
-    size_t low = 0, high = map->count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (map->items[middle].time < time)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return coffer__last_of(COFFER__COUNT_BELOW(map->items, map->count, coffer__mlyze_block, time, time));
 }
 
 /* The last block that starts at the event or before it. */
 static size_t block_with(const coffer__mlyze_map *map, uint64_t event)
 {
-    size_t low = 0, high = map->count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (map->items[middle].first_event <= event)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return COFFER__LAST_UP_TO(map->items, map->count, coffer__mlyze_block, first_event, event);
 }
 
 static coffer_status find_block_of_time(size_t *out, const coffer_mlyze *trace, const coffer__mlyze_map *map,

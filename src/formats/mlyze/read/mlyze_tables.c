@@ -15,6 +15,11 @@ typedef struct stream {
     const uint8_t *at, *end;
 } stream;
 
+static size_t left_of(const stream *from)
+{
+    return (size_t)(from->end - from->at);
+}
+
 typedef struct unpacking {
     uint8_t *memory; /* of all streams */
     stream streams[COFFER__MLYZE_TABLE_STREAMS];
@@ -77,7 +82,7 @@ static coffer_status read_calls(unpacking *work, coffer_error *err)
 {
     stream *streams = work->streams;
     size_t count = (size_t)work->calls + 1;
-    if (work->calls > streams[COFFER__MLYZE_TABLE_CALLERS].end - streams[COFFER__MLYZE_TABLE_CALLERS].at)
+    if (work->calls > left_of(&streams[COFFER__MLYZE_TABLE_CALLERS]))
         return fail(err, "it has fewer calls than it says");
     work->frames = coffer__alloc_array(count, sizeof *work->frames);
     work->callers = coffer__alloc_array(count, sizeof *work->callers);
@@ -195,8 +200,7 @@ coffer_status coffer__mlyze_tables_unpack(coffer__mlyze_unpacked_tables *out, co
     work.stacks = coffer__load_u32(stored + COFFER__MLYZE_TABLES_STACKS_AT);
     coffer_status status = decompress(&work, stored, len, err);
     if (!status &&
-        (work.stacks > limits->entries || work.stacks > work.streams[COFFER__MLYZE_TABLE_STACKS].end -
-                                                            work.streams[COFFER__MLYZE_TABLE_STACKS].at))
+        (work.stacks > limits->entries || work.stacks > left_of(&work.streams[COFFER__MLYZE_TABLE_STACKS])))
         status = fail(err, "it has fewer stacks than it says");
     if (!status)
         status = read_calls(&work, err);
