@@ -93,6 +93,14 @@ bench:
 	@cmake --build --preset release -j$(JOBS) --target all bench/all
 	@scripts/bench build/release
 
+##bench-quick    run the benchmarks with less data, in about two minutes
+.PHONY: bench-quick
+bench-quick:
+	@$(BOOTSTRAP) build
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release -j$(JOBS) --target coffer_command coffer_modules bench/all
+	@scripts/bench build/release --quick
+
 ##bench-python   run the benchmarks of the Python package; OPTIONS="--cpu-time --docs docs/python.md"
 .PHONY: bench-python
 bench-python:

@@ -16,7 +16,7 @@
 #include <hdf5.h>
 #endif
 
-enum { SMALL = 1024, LARGE = 100 * 1000, BATCH = 256 };
+enum { SMALL = 1024, MIDDLE = 10 * 1000, LARGE = 100 * 1000, LARGEST = 1000 * 1000, BATCH = 256 };
 
 typedef struct options {
     uint64_t small_count, large_count, rows;
@@ -25,7 +25,7 @@ typedef struct options {
     const char *folder;
 } options;
 
-enum { SMALL_SET, LARGE_SET, LABELS, WIDE, FILES };
+enum { SMALL_SET, MIDDLE_SET, LARGE_SET, LARGEST_SET, LABELS, WIDE, FILES };
 static char paths[FILES][4096], lmdb_path[4096], hdf5_path[4096];
 
 static void remove_data(void)
@@ -41,7 +41,7 @@ static void remove_data(void)
 
 static void name_files(const char *folder)
 {
-    static const char *const names[FILES] = { "small", "large", "labels", "wide" };
+    static const char *const names[FILES] = { "small", "middle", "large", "largest", "labels", "wide" };
     for (int i = 0; i < FILES; i++)
         snprintf(paths[i], sizeof paths[i], "%s/bench-%d-%s.mldf", folder, (int)getpid(), names[i]);
     snprintf(lmdb_path, sizeof lmdb_path, "%s/bench-%d.lmdb", folder, (int)getpid());
@@ -95,6 +95,18 @@ static void read_viewed(void *context)
     }
 }
 
+static void view_samples(void *context)
+{
+    reading *work = context;
+    for (uint64_t i = 0; i < work->reads; i++) {
+        size_t size;
+        const uint8_t *view = coffer_mldf_view(&size, work->set, place(work, i), 0);
+        if (!view || size != work->size)
+            exit(3);
+        work->out[0] ^= *view;
+    }
+}
+
 static void add_reads(bench_table *table, const char *name, const reading *work, bench_time time,
                       double *rate)
 {
@@ -102,6 +114,12 @@ static void add_reads(bench_table *table, const char *name, const reading *work,
     double amount = is_small ? (double)work->reads / 1e6 : (double)work->reads * (double)work->size / 1e9;
     bench_row *row = bench_add_rate(table, name, amount, time, is_small ? "M samples/s" : "GB/s");
     *rate = row->median;
+}
+
+/* Views of which one byte is read: the size does not matter. */
+static void add_views(bench_table *table, const char *name, const reading *work, bench_time time)
+{
+    bench_add_rate(table, name, (double)work->reads / 1e6, time, "M samples/s");
 }
 
 /* ---- LMDB ---- */
@@ -132,7 +150,8 @@ static void lmdb_write(const reading *work)
     lmdb_must(mdb_txn_begin(env, NULL, 0, &txn));
     lmdb_must(mdb_dbi_open(txn, NULL, MDB_INTEGERKEY, &dbi));
     for (uint64_t i = 0; i < work->count; i++) {
-        MDB_val key = { sizeof i, &i }, value = { work->size, (void *)(work->memory + i * work->size) };
+        MDB_val key = { sizeof i, &i }, value = { work->size, work->out };
+        memcpy(work->out, work->memory + i * work->size, work->size);
         lmdb_must(mdb_put(txn, dbi, &key, &value, MDB_APPEND));
     }
     lmdb_must(mdb_txn_commit(txn));
@@ -148,6 +167,18 @@ static void read_lmdb(void *context)
         MDB_val key = { sizeof number, &number }, value;
         lmdb_must(mdb_get(peer->txn, peer->dbi, &key, &value));
         memcpy(work->out, value.mv_data, value.mv_size);
+    }
+}
+
+static void view_lmdb(void *context)
+{
+    reading *work = context;
+    lmdb_peer *peer = work->peer;
+    for (uint64_t i = 0; i < work->reads; i++) {
+        uint64_t number = place(work, i);
+        MDB_val key = { sizeof number, &number }, value;
+        lmdb_must(mdb_get(peer->txn, peer->dbi, &key, &value));
+        work->out[0] ^= *(const uint8_t *)value.mv_data;
     }
 }
 
@@ -168,6 +199,8 @@ static void bench_lmdb(bench_table *table, reading *work, unsigned runs, double 
     add_reads(table, name, work, bench_measure(read_lmdb, work, runs), &rate);
     snprintf(table->rows[table->count - 1].note, sizeof table->rows[0].note, "ours is %.1f times as fast",
              ours / rate);
+    snprintf(name, sizeof name, "  LMDB in C, as views");
+    add_views(table, name, work, bench_measure(view_lmdb, work, runs));
     mdb_txn_abort(peer.txn);
     mdb_env_close(peer.env);
     unlink(lmdb_path);
@@ -249,12 +282,11 @@ static void bench_hdf5(bench_table *table, reading *work, unsigned runs, double 
 #endif
 
 static void bench_random(bench_table *table, const options *opts, const char *path, uint64_t count,
-                         size_t size, const char *peers, const char *task)
+                         size_t size, const char *shown, const char *peers, const char *task)
 {
-    bool is_small = size == SMALL;
+    bool is_small = size < LARGE;
     data_set opened = data_open(path, COFFER_ACCESS_AUTO);
     reading work = { .set = opened.set, .count = count, .size = size, .bytes = COFFER_BYTES_INIT };
-    const char *shown = is_small ? "1 KB" : "100 KB";
     char name[80];
     double limit, copied, viewed;
     uint8_t *memory = malloc((size_t)count * size);
@@ -274,13 +306,17 @@ static void bench_random(bench_table *table, const options *opts, const char *pa
     add_reads(table, name, &work, bench_measure(read_memory, &work, opts->runs), &limit);
     snprintf(name, sizeof name, "random reads of %s, 1 core", shown);
     add_reads(table, name, &work, bench_measure(read_copied, &work, opts->runs), &copied);
-    table->rows[table->count - 1].goal = is_small ? 1 : 0.9 * limit;
+    table->rows[table->count - 1].goal = size == SMALL ? 1 : 0.9 * limit;
     snprintf(name, sizeof name, "random views of %s, copied, 1 core", shown);
     add_reads(table, name, &work, bench_measure(read_viewed, &work, opts->runs), &viewed);
+    snprintf(name, sizeof name, "random views of %s, 1 core", shown);
+    add_views(table, name, &work, bench_measure(view_samples, &work, opts->runs));
     bench_lmdb(table, &work, opts->runs, copied);
     bench_hdf5(table, &work, opts->runs, copied);
-    data_add_peers(table, peers, task, is_small ? (double)count / 1e6 : (double)count * (double)size / 1e9,
-                   is_small ? "M samples/s" : "GB/s", copied);
+    if (task)
+        data_add_peers(table, peers, task,
+                       is_small ? (double)count / 1e6 : (double)count * (double)size / 1e9,
+                       is_small ? "M samples/s" : "GB/s", copied);
     coffer_free(work.bytes.data);
     free(work.out);
     free(work.order);
@@ -528,14 +564,18 @@ int main(int argc, char **argv)
     char arguments[8192];
     name_files(opts.folder);
     data_write_set(paths[SMALL_SET], opts.small_count, SMALL);
+    data_write_set(paths[MIDDLE_SET], opts.large_count * 5, MIDDLE);
     data_write_set(paths[LARGE_SET], opts.large_count, LARGE);
+    data_write_set(paths[LARGEST_SET], opts.large_count / 10 + 1, LARGEST);
     data_write_scalars(paths[LABELS], opts.rows, 1);
     data_write_scalars(paths[WIDE], opts.rows, 4);
     snprintf(arguments, sizeof arguments, "'%s' %llu %llu %u", opts.folder,
              (unsigned long long)opts.small_count, (unsigned long long)opts.large_count, opts.runs);
     char *peers = data_run_peers("mldf_read.py", arguments);
-    bench_random(&table, &opts, paths[SMALL_SET], opts.small_count, SMALL, peers, "1k");
-    bench_random(&table, &opts, paths[LARGE_SET], opts.large_count, LARGE, peers, "100k");
+    bench_random(&table, &opts, paths[SMALL_SET], opts.small_count, SMALL, "1 KB", peers, "1k");
+    bench_random(&table, &opts, paths[MIDDLE_SET], opts.large_count * 5, MIDDLE, "10 KB", NULL, NULL);
+    bench_random(&table, &opts, paths[LARGE_SET], opts.large_count, LARGE, "100 KB", peers, "100k");
+    bench_random(&table, &opts, paths[LARGEST_SET], opts.large_count / 10 + 1, LARGEST, "1 MB", NULL, NULL);
     bench_batches(&table, &opts);
     bench_columns(&table, &opts);
     bench_cold(&table, &opts);

@@ -80,8 +80,8 @@ add_test(NAME headers COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/headers/check-headers 
 add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/check-install
     ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})
 add_test(NAME abi COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/abi/check-abi ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER})
-add_test(NAME aarch64.quant COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/aarch64/check-quant ${CMAKE_CURRENT_BINARY_DIR}/aarch64)
-set_tests_properties(aarch64.quant PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+add_test(NAME aarch64.kernels COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/aarch64/check-kernels ${CMAKE_CURRENT_BINARY_DIR}/aarch64)
+set_tests_properties(aarch64.kernels PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 add_test(NAME style.arrows COMMAND ${scripts}/check-arrows)
 add_test(NAME style.prose COMMAND ${scripts}/check-prose)
 add_test(NAME style.docs COMMAND ${scripts}/check-docs)

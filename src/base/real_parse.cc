@@ -21,7 +21,7 @@ using coffer_real::wide;
 constexpr size_t longest_number = 400;
 
 // Digits that always fit 64 bits.
-constexpr ptrdiff_t most_digits = 19;
+constexpr ptrdiff_t fitting_digits = 19;
 
 // Five to the power of 27 is the largest below two to the power of 64.
 constexpr int least_short_power = -27;
@@ -93,11 +93,11 @@ bool scan(decimal *out, const char *text, const char *end)
     if (count == 0 || count > static_cast<ptrdiff_t>(longest_number) ||
         !scan_exponent(&out->exponent, at, end))
         return false;
-    for (; count > most_digits && (*text == '0' || *text == '.'); text++)
+    for (; count > fitting_digits && (*text == '0' || *text == '.'); text++)
         count -= *text == '0';
     out->significand = value;
     out->exponent -= static_cast<int>(fraction);
-    return count <= most_digits;
+    return count <= fitting_digits;
 }
 
 // The significand with its highest bit set times the power: the first 128 bits, or all that matter.

@@ -36,6 +36,8 @@ struct CMUnitTest {
 #define assert_int_not_equal(a, b) assert_true((unsigned long long)(a) != (unsigned long long)(b))
 #define assert_memory_equal(a, b, len) assert_true(memcmp((a), (b), (len)) == 0)
 
+#define cmocka_run_group_tests(tests, setup, teardown) \
+    cmocka_run_group_tests_name("tests", tests, setup, teardown)
 #define cmocka_run_group_tests_name(group, tests, setup, teardown) \
     run_tests((group), (tests), sizeof(tests) / sizeof *(tests))
 

@@ -11,6 +11,7 @@
 /* Counts go into several tables, so that equal neighbors do not wait for each other. */
 #define TABLES 8
 
+/* On aarch64 these are NEON, which all such processors have. */
 const coffer__histogram_kernels coffer__histogram_generic = COFFER__HISTOGRAM_TABLE;
 
 static const coffer__histogram_kernels *kernels_in_use(void)

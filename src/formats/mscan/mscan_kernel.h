@@ -57,6 +57,9 @@ size_t coffer__mscan_kernel_avx2(coffer__mscan_row *rows, unsigned rows_shift, c
                                  size_t count, const uint8_t *keys, size_t key_stride);
 size_t coffer__mscan_kernel_avx512(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *records,
                                    size_t count, const uint8_t *keys, size_t key_stride);
+#elif defined(__aarch64__)
+size_t coffer__mscan_kernel_neon(coffer__mscan_row *rows, unsigned rows_shift, const uint8_t *records,
+                                 size_t count, const uint8_t *keys, size_t key_stride);
 #endif
 
 static inline coffer__mscan_kernel coffer__mscan_kernel_for(coffer__cpu_level level)
@@ -66,6 +69,9 @@ static inline coffer__mscan_kernel coffer__mscan_kernel_for(coffer__cpu_level le
         return coffer__mscan_kernel_avx512;
     if (level == COFFER__CPU_AVX2)
         return coffer__mscan_kernel_avx2;
+#elif defined(__aarch64__)
+    if (level == COFFER__CPU_NEON)
+        return coffer__mscan_kernel_neon;
 #endif
     (void)level;
     return coffer__mscan_kernel_generic;

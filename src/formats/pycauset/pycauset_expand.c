@@ -18,6 +18,9 @@ static const coffer__pycauset_bit_kernels *bit_kernels(coffer__cpu_level level)
         return &coffer__pycauset_bits_avx512;
     if (level == COFFER__CPU_AVX2)
         return &coffer__pycauset_bits_avx2;
+#elif defined(__aarch64__)
+    if (level == COFFER__CPU_NEON)
+        return &coffer__pycauset_bits_neon;
 #endif
     (void)level;
     return &coffer__pycauset_bits_generic;

@@ -21,6 +21,8 @@ typedef struct coffer__pycauset_bit_kernels {
 extern const coffer__pycauset_bit_kernels coffer__pycauset_bits_generic;
 #if defined(__x86_64__)
 extern const coffer__pycauset_bit_kernels coffer__pycauset_bits_avx2, coffer__pycauset_bits_avx512;
+#elif defined(__aarch64__)
+extern const coffer__pycauset_bit_kernels coffer__pycauset_bits_neon;
 #endif
 
 /* Bits [first, first + count) as bytes. Reads no byte of bits that none of them is in. */
