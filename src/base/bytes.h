@@ -49,7 +49,7 @@ static inline uint64_t coffer__load_u64(const void *from)
  */
 static inline void coffer__swap_numbers(void *numbers, size_t size, size_t count)
 {
-    uint8_t *at = numbers;
+    uint8_t *at = (uint8_t *)numbers;
     if (!COFFER__BIG_ENDIAN || size < 2)
         return;
     for (size_t i = 0; i < count; i++, at += size) {
