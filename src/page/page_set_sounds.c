@@ -115,7 +115,7 @@ static coffer_status add_sound(sounds *from, size_t index, size_t field, uint8_t
         from->left_out++;
     else
         coffer__buffer_append(&from->files, from->file.data, from->file.len);
-    return from->files.failed ? coffer__fail_no_memory(err, from->file.len) : COFFER_OK;
+    return from->file.failed || from->files.failed ? coffer__fail_no_memory(err, from->file.len) : COFFER_OK;
 }
 
 static void note_losses(const sounds *from, size_t bad, const coffer_error *err)
