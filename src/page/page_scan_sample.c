@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { SIDE = 256, STRETCH = 1024, MOST_STRETCHES = 1024 };
+/* Reading verifies whole chunks: a few long stretches are read faster than many short ones. */
+enum { MOST_COLUMNS = 128, MOST_ROWS = 256, STRETCH = 8192, MOST_STRETCHES = MOST_COLUMNS };
 
 typedef struct sampled_grid {
     uint64_t tokens, rows;
@@ -71,8 +72,8 @@ coffer_status coffer__page_add_scan_sample(coffer_chunks *chunks, coffer_node *v
     uint64_t read = 0;
     sampled_grid grid = { .tokens = coffer_mscan_total_tokens(scan),
                           .rows = params ? (uint64_t)coffer_mscan_param_at(scan, params - 1)->id + 1 : 0 };
-    grid.width = grid.tokens < SIDE ? (uint32_t)grid.tokens : SIDE;
-    grid.height = grid.rows < SIDE ? (uint32_t)grid.rows : SIDE;
+    grid.width = grid.tokens < MOST_COLUMNS ? (uint32_t)grid.tokens : MOST_COLUMNS;
+    grid.height = grid.rows < MOST_ROWS ? (uint32_t)grid.rows : MOST_ROWS;
     size_t cells = (size_t)grid.width * grid.height;
     for (int i = 0; i < 2; i++)
         grid.sums[i] = coffer__calloc(cells + 1, sizeof **grid.sums);

@@ -7,13 +7,17 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 COFFER__INIT_FUNCTION(coffer_view_state, COFFER_VIEW_STATE_INIT)
 
 static const coffer__view_kind *const kinds[] = {
     &coffer__view_trace, &coffer__view_model, &coffer__view_scan, &coffer__view_matrix, &coffer__view_set,
 };
+
+enum { BACKGROUND = 10 }; /* of nice */
 
 enum { MADE_FIRST, MADE_FULL, MADE_FINDINGS, MADE_COUNT };
 static const char *const made_names[MADE_COUNT] = { "first", "full", "findings" };
@@ -115,6 +119,8 @@ static void make(coffer_view *view, size_t which, coffer_view_stage next)
 static void *read_rest(void *context)
 {
     coffer_view *view = context;
+    /* Answers, and the browser, come first. The threads that this one starts have its priority. */
+    setpriority(PRIO_PROCESS, (id_t)gettid(), BACKGROUND);
     pthread_mutex_lock(&view->mutex);
     make(view, MADE_FULL, COFFER_VIEW_CHECKING);
     if (!view->stops)
