@@ -1,3 +1,5 @@
+#include "base/bytes.h"
+#include "base/dtype.h"
 #include "quant/quant_encode.h"
 #include "support/temp.h"
 
@@ -220,7 +222,11 @@ static void every_processor_writes_and_decodes_the_same_bytes(void **state)
             float decoded[COLS];
             coffer__quant_decode_rows(decoded, &here.layout, here.payload, ROWS - 1, 1);
             hash = add_to_hash(hash, here.payload, (size_t)here.layout.size);
-            hash = add_to_hash(hash, decoded, sizeof decoded);
+            for (size_t i = 0; i < COLS; i++) {
+                uint8_t bytes[4]; /* in one order on every processor */
+                coffer__store_u32(bytes, coffer__float_bits(decoded[i]));
+                hash = add_to_hash(hash, bytes, sizeof bytes);
+            }
             free(here.payload);
         }
     }

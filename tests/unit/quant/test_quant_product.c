@@ -1,3 +1,5 @@
+#include "base/bytes.h"
+#include "base/dtype.h"
 #include "coffer/quant.h"
 #include "quant/quant_rounded.h"
 #include "support/temp.h"
@@ -44,9 +46,8 @@ static uint8_t *random_payload(coffer__quant_layout *layout, coffer_dtype dtype,
     for (size_t i = 0; i < layout->size; i++)
         payload[i] = (uint8_t)(next_random() >> 40);
     if (whole) {
-        float scale_and_zero[2] = { 0.01f, 3.0f };
-        memcpy(payload, &scale_and_zero[0], sizeof(float));
-        memcpy(payload + layout->regions[COFFER__QUANT_SUBS].offset, &scale_and_zero[1], sizeof(float));
+        coffer__store_u32(payload, coffer__float_bits(0.01f));
+        coffer__store_u32(payload + layout->regions[COFFER__QUANT_SUBS].offset, coffer__float_bits(3.0f));
         return payload;
     }
     for (size_t i = 0; i < layout->regions[COFFER__QUANT_SCALES].size; i += 2)
@@ -275,10 +276,10 @@ static void the_largest_codes_and_numbers_are_summed_exactly(void **state)
     coffer_quant_tensor tensor = COFFER_QUANT_TENSOR_INIT;
     coffer_quant_product_opts opts = COFFER_QUANT_PRODUCT_OPTS_INIT;
     enum { VECTORS = 10 };
-    float x[VECTORS * COLS], y[VECTORS], scale = 1.0f;
+    float x[VECTORS * COLS], y[VECTORS];
     uint8_t payload[64 + COLS] = { 0 };
     (void)state;
-    memcpy(payload, &scale, sizeof scale);
+    coffer__store_u32(payload, coffer__float_bits(1.0f));
     memset(payload + 64, 0x80, COLS);
     for (size_t i = 0; i < COUNT(x); i++)
         x[i] = i % (2 * COLS) < COLS ? 127.0f : -127.0f;
