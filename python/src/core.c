@@ -125,10 +125,10 @@ static int execute(PyObject *module)
     if (!state->make_error || PyModule_AddStringConstant(module, "version", coffer_version()) != 0)
         return -1;
     static int (*const parts[])(PyObject *) = {
-        core_add_bases,       core_add_source,       core_add_pages,      core_add_verbs,
-        core_add_tensors,     core_add_jobs,         core_add_mcf_writer, core_add_mcf_editor,
-        core_add_quant,       core_add_cuda,         core_add_mldf,       core_add_mldf_writer,
-        core_add_mscan,       core_add_mscan_writer, core_add_mlyze,      core_add_pycauset,
+        core_add_bases,           core_add_source,       core_add_pages,      core_add_verbs,
+        core_add_tensors,         core_add_jobs,         core_add_mcf_writer, core_add_mcf_editor,
+        core_add_quant,           core_add_cuda,         core_add_mldf,       core_add_mldf_writer,
+        core_add_mscan,           core_add_mscan_writer, core_add_mlyze,      core_add_pycauset,
         core_add_pycauset_writer,
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)

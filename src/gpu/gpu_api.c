@@ -89,7 +89,8 @@ coffer_status coffer_cuda_matmul(float *y, const coffer_quant_tensor *tensor, co
         return COFFER_OK;
     if (!y || !x)
         return refuse_null(y ? "x" : "y", err);
-    coffer__gpu_products products = { y, columns, 1 };
+    coffer__gpu_products products = { .row_stride = columns, .vector_stride = 1 };
+    products.y = y;
     if (by_vector) {
         products.row_stride = 1;
         products.vector_stride = payload.rows;

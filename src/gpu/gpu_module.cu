@@ -15,9 +15,13 @@ coffer_status check_cuda(cudaError_t result, const char *what, coffer_error *err
     if (result == cudaSuccess)
         return COFFER_OK;
     (void)cudaGetLastError(); /* it is reported once, here */
+    if (result == cudaErrorInsufficientDriver)
+        return coffer__fail(err, COFFER_E_UNSUPPORTED, COFFER_OFFSET_NONE,
+                            "CUDA: the NVIDIA driver is missing, or older than CUDA %d.%d; install a newer one",
+                            CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     coffer_status status = result == cudaErrorMemoryAllocation ? COFFER_E_NO_MEMORY :
                            result == cudaErrorInvalidValue     ? COFFER_E_INVALID_ARGUMENT :
-                           result == cudaErrorNoDevice || result == cudaErrorInsufficientDriver ||
+                           result == cudaErrorNoDevice ||
                                    result == cudaErrorNoKernelImageForDevice ?
                                                                  COFFER_E_UNSUPPORTED :
                                                                  COFFER_E_IO;
