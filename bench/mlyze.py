@@ -81,6 +81,8 @@ def ours(name, command, environment):
         subprocess.run([build / "bench/mlyze_from_raw", raw, out, level], check=True)
         row(f"{name}: .mlyze, {label}", f"{out.stat().st_size / events:.2f} bytes per event")
     archive(name, data / f"{name}-0.mlyze", events)
+    print(subprocess.run([build / "bench/bench_mlyze", "--runs", "5", data / f"{name}-0.mlyze", data / f"{name}-plain.mlyze"],
+                         capture_output=True, text=True, check=True).stdout, end="", flush=True)
     seconds = timed([coffer, "stats", "--json", data / f"{name}-0.mlyze"])
     row(f"{name}: coffer stats", f"{events / seconds / 1e6:.1f} M events/s ({seconds:.2f} s, the whole command)")
     raw.unlink()
