@@ -225,7 +225,7 @@ static void print_tensors(const coffer_node *list, bool calibrated)
     term_table_print(table, stdout);
 }
 
-/* "2 layers of moments.safetensors have no tensor: a, b" */
+/* "quantized without moments: a, b" */
 static void print_names(const char *what, const coffer_node *list)
 {
     if (!coffer_node_count(list))
