@@ -29,7 +29,10 @@ COFFER_API_STATUS coffer_cuda_decode(void *out, coffer_dtype as, const coffer_qu
  * weights. The same input has the same result, bit for bit, on every run of one kind of GPU.
  *
  * The error of a product of n columns is at most (n / 8 + 32) · 2^-24 · Σ|w·x| + 2^-50 · X · Σ|w|, where X
- * is the largest |x| among the 256 columns around each w. */
+ * is the largest |x| among the 256 columns around each w.
+ *
+ * Weights may be read before the product ahead in the stream has ended: y of one product is not the payload
+ * of the next. */
 COFFER_API_STATUS coffer_cuda_matmul(float *y, const coffer_quant_tensor *tensor, const float *x,
                                      uint32_t columns, bool by_vector, void *stream, coffer_error *err);
 /* The same for one vector. */
