@@ -133,15 +133,16 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* Signals go to the program's own threads. Those that a fault raises in this very thread must stay open: the
- * kernel kills a process that blocks them, and mapped sources live on SIGBUS. */
+/* Signals go to the program's own threads. Those that this very thread raises must stay open: the kernel
+ * kills a process that blocks a fault, mapped sources live on SIGBUS, and a closed pipe ends the program as
+ * if its own thread had written. */
 void coffer__thread_block_signals(sigset_t *before)
 {
-    static const int faults[] = { SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+    static const int own[] = { SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPIPE };
     sigset_t blocked;
     sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        sigdelset(&blocked, faults[i]);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        sigdelset(&blocked, own[i]);
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
