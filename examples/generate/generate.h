@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* Prints a message and exits: an example has nobody to return it to. */
-_Noreturn void die(const char *format, ...);
+_Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Zeroed memory for count items, which lives until the program ends. */
 void *allocate(size_t count, size_t size);
 
