@@ -95,11 +95,11 @@ void coffer__page_add_grid_size(coffer_node *view, const char *name, const coffe
     coffer_node_add_u64(map, "row_end", grid->row_end, COFFER_UNIT_NONE);
 }
 
-/* The last layer, "other", is empty when every parameter belongs to one of the model's. */
-static void drop_empty_layer(coffer_mscan_grid *grid)
+void coffer__page_drop_empty_layer(coffer_mscan_grid *grid, const coffer_mscan *scan)
 {
-    const double *last = grid->mean + (size_t)grid->width * (grid->height - 1);
-    bool empty = grid->height > 1 && grid->row_end - grid->row_begin == grid->height;
+    const double *last = grid->mean + (size_t)grid->width * (grid->height ? grid->height - 1 : 0);
+    bool empty = grid->height > 1 && grid->row_end - grid->row_begin == grid->height &&
+                 grid->row_end == coffer_mscan_layer_count(scan);
     for (uint32_t i = 0; empty && i < grid->width; i++)
         empty = isnan(last[i]);
     grid->height -= empty;
@@ -123,8 +123,8 @@ static coffer_status add_grid(coffer_chunks *chunks, coffer_node *view, const co
     coffer_status status = coffer_mscan_grid_new(&grid, scan, &opts, err);
     if (status)
         return status;
-    if (rows == COFFER_MSCAN_ROWS_LAYER && grid->height > 0)
-        drop_empty_layer(grid);
+    if (rows == COFFER_MSCAN_ROWS_LAYER)
+        coffer__page_drop_empty_layer(grid, scan);
     size_t cells = (size_t)grid->width * grid->height;
     float *to =
         coffer__chunks_f32(chunks, coffer__chunk_name_of(name, group, coffer__page_metrics[metric]), cells);

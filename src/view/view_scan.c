@@ -111,6 +111,8 @@ static coffer_status answer_tile(coffer_chunks *chunks, void *state, const coffe
         status = coffer_mscan_grid_new(&grid, view->scans[file], &opts, err);
     if (status)
         return status;
+    if (opts.rows == COFFER_MSCAN_ROWS_LAYER)
+        coffer__page_drop_empty_layer(grid, view->scans[file]);
     size_t cells = (size_t)grid->width * grid->height;
     double *to = coffer__chunks_f64(chunks, "tile.cells", cells);
     if (to)
