@@ -170,6 +170,8 @@ static void what_does_not_fit_is_an_error_and_never_damage(void **state)
         assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
         target = (coffer_mldf_target){ sizeof(coffer_mldf_target), SMALL_LABEL, data, 23, 0, NULL, NULL };
         assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
+        target = (coffer_mldf_target){ sizeof(coffer_mldf_target), SMALL_LABEL, data, 100, 7, NULL, NULL };
+        assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, &of.err), COFFER_E_LIMIT);
         target = (coffer_mldf_target){ sizeof(coffer_mldf_target), SMALL_IMAGE, data, 100, 0, NULL, NULL };
         assert_int_equal(coffer_mldf_batch_read(of.batch, samples, 3, &target, 1, NULL),
                          COFFER_E_INVALID_ARGUMENT);

@@ -193,8 +193,13 @@ static coffer_status check_target(const coffer_mldf_batch *batch, const coffer_m
                             "field %zu requested, the set has %zu", target->field, batch->set->schema.count);
     field = &batch->set->schema.fields[target->field];
     width = target->stride;
-    if (width == 0 && !coffer__mldf_has_payload(field->kind))
+    bool in_row = !coffer__mldf_has_payload(field->kind);
+    if (width == 0 && in_row)
         width = field->row_size;
+    else if (in_row && width < field->row_size)
+        return coffer__fail(err, COFFER_E_LIMIT, COFFER_OFFSET_NONE,
+                            "field %s: values of %u bytes do not fit into a stride of %zu", field->name,
+                            field->row_size, width);
     else if (width == 0 && !target->offsets)
         return coffer__fail(err, COFFER_E_INVALID_ARGUMENT, COFFER_OFFSET_NONE,
                             "field %s: a target without a stride needs room for offsets", field->name);

@@ -21,8 +21,7 @@ static void take_row(coffer_mldf_batch *batch, size_t index, const uint8_t *row)
         wanted->state = COFFER__MLDF_ABSENT;
         if (!coffer__mldf_has_payload(field->kind)) {
             size_t width = target->stride ? target->stride : field->row_size;
-            size_t len = width < field->row_size ? width : field->row_size;
-            memcpy((uint8_t *)target->data + index * width, row + field->row_offset, len);
+            memcpy((uint8_t *)target->data + index * width, row + field->row_offset, field->row_size);
             continue;
         }
         coffer__mldf_load_entry(&entry, field->kind, row + field->row_offset);
