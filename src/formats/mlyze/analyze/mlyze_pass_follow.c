@@ -323,8 +323,8 @@ HOT uint64_t approach(const walk *at, size_t i, coffer__mlyze_key key, coffer__m
 {
     const uint64_t address = at->events.address[i];
     if (way == COFFER__MLYZE_BY_NAME) {
-        __builtin_prefetch(
-            (const uint8_t *)at->pass->named.blocks + (address - 1) * sizeof *at->pass->named.blocks, 1);
+        const coffer__mlyze_named *named = &at->pass->named;
+        __builtin_prefetch(&named->blocks[address - 1 < named->capacity ? address - 1 : 0], 1);
         return 0;
     }
     const uint64_t hash = coffer__mlyze_hash(&key, address);
