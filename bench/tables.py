@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # Subject, program, and what makes it quick.
 PROGRAMS = [
     ("Models (MCF)", "bench_mcf", ["--mib", "128", "--runs", "3"]),
-    ("Quantized types", "bench_quant", ["--size", "1048576", "--runs", "3"]),
+    ("Quantized types", "bench_quant", ["--size", "1024", "--runs", "3"]),
     ("Training sets (MLDF): reading", "bench_mldf_read", ["--small", "20000", "--large", "500", "--rows", "100000", "--runs", "3"]),
     ("Training sets (MLDF): pictures", "bench_mldf_jpeg", ["--images", "200", "--runs", "3"]),
     ("Traces (MLYZE)", "bench_mlyze", ["--events", "2000000", "--runs", "3"]),
