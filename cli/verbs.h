@@ -27,6 +27,8 @@ extern const cli_verb cli_verb_version;
 bool cli_page_is_available(void);
 /* Opens the operands, one or two files. CLI_OK, or after a message; close the files in both cases. */
 int cli_open_pair(coffer_file *files[2], const cli_args *args);
+/* --max-read, --threads and the names of the files. False after an error was printed. */
+bool cli_page_options(coffer_chunks_opts *opts, const cli_args *args);
 
 const cli_verb *cli_find_verb(const char *name); /* NULL: no verb has this name */
 /* The verb that a common word for it means ("verify": "check"), or NULL. */

@@ -116,6 +116,18 @@ bool cli_page_is_available(void)
     return false;
 }
 
+bool cli_page_options(coffer_chunks_opts *opts, const cli_args *args)
+{
+    uint64_t threads;
+    if (!cli_size(&opts->max_read_bytes, args, "max-read", opts->max_read_bytes) ||
+        !cli_number(&threads, args, "threads", 0, 1, 1024))
+        return false;
+    opts->threads = (uint32_t)threads;
+    opts->name = cli_operand(args, 0);
+    opts->other_name = cli_operand(args, 1);
+    return true;
+}
+
 int cli_open_pair(coffer_file *files[2], const cli_args *args)
 {
     int status = CLI_OK;
@@ -132,19 +144,13 @@ static int run(const cli_args *args)
     coffer_chunks_opts opts = COFFER_CHUNKS_OPTS_INIT;
     coffer_file *files[2] = { NULL, NULL };
     char output[4096];
-    uint64_t threads;
     if (!cli_page_is_available())
         return CLI_FAILED;
     int status = choose_output(output, sizeof output, args);
     if (status)
         return status;
-    if (!cli_size(&opts.max_bytes, args, "max-size", opts.max_bytes) ||
-        !cli_size(&opts.max_read_bytes, args, "max-read", opts.max_read_bytes) ||
-        !cli_number(&threads, args, "threads", 0, 1, 1024))
+    if (!cli_size(&opts.max_bytes, args, "max-size", opts.max_bytes) || !cli_page_options(&opts, args))
         return CLI_USAGE;
-    opts.threads = (uint32_t)threads;
-    opts.name = cli_operand(args, 0);
-    opts.other_name = cli_operand(args, 1);
     status = cli_open_pair(files, args);
     if (!status)
         status = make_page(args, files, &opts, output);

@@ -140,20 +140,15 @@ static int run(const cli_args *args)
 {
     coffer_chunks_opts opts = COFFER_CHUNKS_OPTS_INIT;
     coffer_file *files[2] = { NULL, NULL };
-    uint64_t threads, port, idle;
+    uint64_t port, idle;
     int status = CLI_OK;
     if (!cli_page_is_available())
         return CLI_FAILED;
     if (is_remote(args))
         opts.max_read_bytes = REMOTE_MAX_READ;
-    if (!cli_size(&opts.max_read_bytes, args, "max-read", opts.max_read_bytes) ||
-        !cli_number(&threads, args, "threads", 0, 1, 1024) ||
-        !cli_number(&port, args, "port", 0, 1, UINT16_MAX) ||
+    if (!cli_page_options(&opts, args) || !cli_number(&port, args, "port", 0, 1, UINT16_MAX) ||
         !cli_number(&idle, args, "idle", 60, 0, 1000000))
         return CLI_USAGE;
-    opts.threads = (uint32_t)threads;
-    opts.name = cli_operand(args, 0);
-    opts.other_name = cli_operand(args, 1);
     status = cli_open_pair(files, args);
     if (!status)
         status = show(args, files, &opts, port, idle);

@@ -10,7 +10,7 @@ export interface HeatData {
   cells: Float32Array | Float64Array;
   /** The names of a cell for the readout. */
   describe: (column: number, row: number) => string;
-  /** Asks for a part at a finer resolution, of at most so many columns and rows. */
+  /** Asks for a part at a finer resolution. The result has at most `columns` × `rows` cells. */
   finer?: (part: Part, columns: number, rows: number, signal: AbortSignal) => Promise<Patch>;
   /** The values that a cell covers across and down: how far one can zoom in. */
   across?: number;

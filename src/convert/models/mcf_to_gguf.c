@@ -376,6 +376,7 @@ static coffer_status write_header(const gguf_job *export, coffer_error *err)
         status = coffer__tensors_lost_names(&lost, export->set, err);
     written.key_count += put_names(&keys, COFFER__TENSORS_DAMAGED_KEY, &damaged);
     written.key_count += put_names(&keys, COFFER__TENSORS_LOST_KEY, &lost);
+    coffer__tensors_note_lost(export->job->notes, &lost);
     coffer__tensors_names_free(&damaged);
     coffer__tensors_names_free(&lost);
     bool has_factors = export->renamed && export->hf.rope_factors;

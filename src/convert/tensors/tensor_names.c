@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/memory.h"
+#include "base/report.h"
 #include "convert/tensors/tensor_selection.h"
 #include "convert/tensors/tensors.h"
 #include "io/source_private.h"
@@ -139,6 +140,14 @@ coffer_status coffer__tensors_lost_names(coffer__tensors_names *out, const coffe
             status = coffer__tensors_names_add(out, damage->name, damage->name_len, err);
     }
     return status;
+}
+
+void coffer__tensors_note_lost(coffer_report *notes, const coffer__tensors_names *lost)
+{
+    if (notes && lost->count)
+        coffer__report_add(notes, COFFER_E_MISSING, COFFER_WARNING, COFFER_OFFSET_NONE,
+                           "%zu tensors were lost in an earlier repair (\"%s\"%s); 'coffer check' lists them",
+                           lost->count, lost->items[0], lost->count > 1 ? ", …" : "");
 }
 
 /* ---- Damage of the input ---- */

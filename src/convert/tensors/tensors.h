@@ -178,6 +178,8 @@ coffer_status coffer__tensors_recorded_names(coffer__tensors_names *out, const c
  * from the set. */
 coffer_status coffer__tensors_lost_names(coffer__tensors_names *out, const coffer_tensors *set,
                                          coffer_error *err);
+/* Says in the notes, which may be NULL, that a file is written without them. */
+void coffer__tensors_note_lost(coffer_report *notes, const coffer__tensors_names *lost);
 /* The names for COFFER__TENSORS_DAMAGED_KEY of a file that is written from a selection of the set, sorted:
  * those that the input records, and where the caller accepts damage (coffer_source_keep_damaged) those that
  * are damaged now, sections included. Reads their payloads then. */

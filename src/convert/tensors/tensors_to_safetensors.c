@@ -98,6 +98,8 @@ static coffer_status record_damage(tensor_export *export, coffer_error *err)
         status = put_names(export, COFFER__TENSORS_DAMAGED_KEY, &damaged, err);
     if (!status)
         status = put_names(export, COFFER__TENSORS_LOST_KEY, &lost, err);
+    if (!status)
+        coffer__tensors_note_lost(export->job->notes, &lost);
     coffer__tensors_names_free(&damaged);
     coffer__tensors_names_free(&lost);
     return status;

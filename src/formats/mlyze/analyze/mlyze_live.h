@@ -138,9 +138,7 @@ static inline void coffer__mlyze_unpack(coffer__mlyze_held *out, const coffer__m
     out->thread = (uint16_t)(slot->sized >> COFFER__MLYZE_SIZE_BITS);
 }
 
-/* The slot of the address, or the slot to put it in: a dead one, or the empty one where the search ends. The
- * branches are guesses that let the processor continue: a result without branches would wait for the last
- * store to the slot, and addresses that are freed are soon used again. */
+/* The slot of the address, or the slot to put it in: a dead one, or the empty one where the search ends. */
 static inline coffer__mlyze_slot *coffer__mlyze_find(const coffer__mlyze_live *live, uint64_t hash,
                                                      uint64_t address)
 {
