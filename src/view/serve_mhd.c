@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { MOST_CONNECTIONS = 64, REQUEST_BYTES = 32 << 10, QUIET_SECONDS = 30 };
+enum { MOST_CONNECTIONS = 256, REQUEST_BYTES = 32 << 10, QUIET_SECONDS = 30 };
 
 typedef struct serving {
     struct MHD_Daemon *daemon;
